@@ -1,0 +1,101 @@
+"""Call any HTTP API as fast as it lets you, and never faster.
+
+Public names are loaded on first use, so `import comity` starts no event loop machinery and opens no HTTP library.
+
+Example:
+    >>> import comity
+    >>> comity.Rate("50/5s").count
+    50
+"""
+
+from __future__ import annotations
+
+# A type checker takes this name for typing.TYPE_CHECKING; importing typing would double the time of `import comity`.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from comity.client.async_client import AsyncClient as AsyncClient
+    from comity.client.messages import Request as Request, Response as Response
+    from comity.engine.limiter import Limiter as Limiter
+    from comity.engine.stats import Stats as Stats
+    from comity.errors import (
+        BadResponse as BadResponse,
+        ClientClosed as ClientClosed,
+        ComityError as ComityError,
+        ConnectFailed as ConnectFailed,
+        ConnectionLost as ConnectionLost,
+        HostBlocked as HostBlocked,
+        InvalidRequest as InvalidRequest,
+        Limited as Limited,
+        NotSent as NotSent,
+        OptionsError as OptionsError,
+        QueueFull as QueueFull,
+        QueueTimeout as QueueTimeout,
+        RateLimited as RateLimited,
+        RequestError as RequestError,
+        SendFailed as SendFailed,
+        StatusError as StatusError,
+        StoreError as StoreError,
+        TimedOut as TimedOut,
+    )
+    from comity.policy.attempt import Attempt as Attempt, Timings as Timings
+    from comity.policy.backoff import Backoff as Backoff
+    from comity.policy.events import Event as Event
+    from comity.policy.options import Policy as Policy
+    from comity.policy.rate import Rate as Rate
+    from comity.policy.retry import Retry as Retry, RetryInfo as RetryInfo
+    from comity.policy.timeouts import Timeout as Timeout
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "comity.client.async_client": ("AsyncClient",),
+    "comity.client.messages": ("Request", "Response"),
+    "comity.engine.limiter": ("Limiter",),
+    "comity.engine.stats": ("Stats",),
+    "comity.errors": (
+        "BadResponse",
+        "ClientClosed",
+        "ComityError",
+        "ConnectFailed",
+        "ConnectionLost",
+        "HostBlocked",
+        "InvalidRequest",
+        "Limited",
+        "NotSent",
+        "OptionsError",
+        "QueueFull",
+        "QueueTimeout",
+        "RateLimited",
+        "RequestError",
+        "SendFailed",
+        "StatusError",
+        "StoreError",
+        "TimedOut",
+    ),
+    "comity.policy.attempt": ("Attempt", "Timings"),
+    "comity.policy.backoff": ("Backoff",),
+    "comity.policy.events": ("Event",),
+    "comity.policy.options": ("Policy",),
+    "comity.policy.rate": ("Rate",),
+    "comity.policy.retry": ("Retry", "RetryInfo"),
+    "comity.policy.timeouts": ("Timeout",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'comity' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,3 @@
+"""The `comity` command: one file per subcommand."""
+
+from __future__ import annotations
