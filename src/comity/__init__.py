@@ -83,7 +83,7 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)
+__all__ = [*_HOME_OF]  # noqa: PLE0604 - the table above owns the names
 
 
 def __getattr__(name: str) -> object:
@@ -98,4 +98,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_HOME_OF)
