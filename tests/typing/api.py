@@ -1,0 +1,44 @@
+"""The public names as a type checker sees them: checked by mypy --strict, never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+import comity
+
+
+async def the_client_answers_with_a_typed_response() -> None:
+    async with comity.AsyncClient("https://api.example.com", rate="100/min", concurrency=5) as api:
+        assert_type(api, comity.AsyncClient)
+        answer = await api.get("/users")
+        assert_type(answer, comity.Response)
+        assert_type(answer.status_code, int)
+        assert_type(answer.content, bytes)
+        for attempt in answer.attempts:
+            assert_type(attempt, comity.Attempt)
+
+
+async def the_limiter_keeps_the_types_of_a_callable() -> None:
+    async def twice(number: int) -> int:
+        return number * 2
+
+    limiter = comity.Limiter(rate="50/5s", concurrency=10)
+    assert_type(await limiter.run(twice, 2), int)
+    await limiter.run(twice, "2")  # type: ignore[arg-type]
+
+
+def options_are_values() -> None:
+    policy = comity.Policy(
+        rate="50/5s", retry=comity.Retry(attempts=3, backoff=comity.Backoff(base=1)), timeout=comity.Timeout(connect=5)
+    )
+    assert_type(policy, comity.Policy)
+    assert_type(comity.Policy.from_env("APP", policy), tuple[comity.Policy, list[str]])
+
+
+def errors_carry_fields(error: comity.RequestError) -> None:
+    for attempt in error.attempts:
+        assert_type(attempt, comity.Attempt)
+    if isinstance(error, comity.TimedOut):
+        assert_type(error.seconds, float)
+    if isinstance(error, comity.StatusError):
+        assert_type(error.status_code, int)
