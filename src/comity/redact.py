@@ -1,0 +1,103 @@
+"""What is a secret, and how text is shown without it. Every repr, message, event, log line and row passes here.
+
+Secret are: the user information of a URL; the value of a header, a query or a fragment field whose name speaks of a
+secret (`api_key`, `X-Amz-Signature`, `clientSecret`); cookies. A secret inside a path or a body cannot be told from
+data; comity shows no bodies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import unquote_plus
+
+MASK = "***"
+
+_WORDS = frozenset({
+    "apikey", "accesskey", "auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "credential",
+    "credentials", "hmac", "jwt", "otp", "pass", "passcode", "passphrase", "passwd", "password", "pwd", "secret",
+    "secrets", "session", "sessionid", "sig", "sign", "signature", "token", "tokens",
+})  # fmt: skip
+_GLUED = re.compile(r"(?:apikey|token|secret|passw|credential|signature|sessid|sessionid|auth)$")
+_OPEN = frozenset({"idempotency-key", "sec-websocket-key", "www-authenticate", "proxy-authenticate"})
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SPLIT = re.compile(r"[^a-z0-9]+")
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>]+")
+_LINE = re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)([\"']?\s*[:=]\s*)(b?'[^']*|b?\"[^\"]*|[^\r\n]+)")
+_SCHEME = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=\-]{6,}")
+_PAIR = re.compile(r"([A-Za-z][\w.%\[\]\-]*)([\"']?\s*[:=]\s*b?[\"']?)([^\s&;,'\"<>]+)")
+
+
+@lru_cache(maxsize=4096)
+def is_secret(name: str) -> bool:
+    """Tell whether the value under a header, query or field name is a secret."""
+    plain = unquote_plus(name)
+    if plain.lower() in _OPEN:
+        return False
+    words = [word for word in _SPLIT.split(_CAMEL.sub("-", plain).lower()) if word]
+    # "key" alone is a secret at the end (api_key, Ocp-Apim-Subscription-Key), not at the start (KeyError, key_count).
+    return any(word in _WORDS or _GLUED.search(word) for word in words) or words[-1:] == ["key"]
+
+
+def url(text: str) -> str:
+    """Return a URL with its user information and the values of secret fields masked, all else byte for byte.
+
+    It needs no valid URL: what cannot be parsed is masked rather than shown.
+
+    Example:
+        >>> url("https://me:pw@api.example/x?api_key=1234&page=2")
+        'https://***@api.example/x?api_key=***&page=2'
+    """
+    head, mark, rest = text.partition("://")
+    if not mark:
+        return _fields(text)
+    size = next((at for at, char in enumerate(rest) if char in "/?#\\"), len(rest))
+    authority, tail = rest[:size], rest[size:]
+    if "@" in authority:
+        authority = f"{MASK}@{authority.rpartition('@')[2]}"
+    elif "@" in tail and not authority.rpartition(":")[2].isdigit() and ":" in authority and "[" not in authority:
+        # A password with a raw "/", "?" or "#" in it ends the authority early; what follows the last "@" is the host.
+        authority, tail = f"{MASK}@{tail.rpartition('@')[2]}", ""
+    return f"{head}://{authority}{_fields(tail)}"
+
+
+def headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return header pairs with the values of secret names, and secrets inside the other values, masked."""
+    return [(name, MASK if is_secret(name) else text(value)) for name, value in pairs]
+
+
+def text(foreign: str) -> str:
+    """Return a text that others wrote (an error message, a log line) with whatever looks like a secret masked.
+
+    Example:
+        >>> text("cannot reach http://me:pw@h/?token=abc with Authorization: Bearer abc")
+        'cannot reach http://***@h/?token=*** with Authorization: ***'
+    """
+    shown = _URL.sub(lambda found: url(found[0]), foreign)
+    shown = _LINE.sub(_hide_line, shown)
+    shown = _SCHEME.sub(rf"\1\2{MASK}", shown)
+    return _PAIR.sub(lambda found: f"{found[1]}{found[2]}{MASK}" if is_secret(found[1]) else found[0], shown)
+
+
+def _hide_line(found: re.Match[str]) -> str:
+    value = found[3]
+    quote = value[: 2 if value[:1] == "b" else 1] if value.lstrip("b")[:1] in {"'", '"'} else ""
+    return f"{found[1]}{found[2]}{quote}{MASK}"
+
+
+def _fields(tail: str) -> str:
+    """Mask the values of secret fields in everything after the first "?" or "#"."""
+    if "=" not in tail:
+        return tail
+    start = next((at for at, char in enumerate(tail) if char in "?#"), -1)
+    if start < 0:
+        return tail
+    parts = re.split(r"([?#&;])", tail[start:])
+    return tail[:start] + "".join(map(_field, parts))
+
+
+def _field(part: str) -> str:
+    name, mark, value = part.partition("=")
+    return f"{name}={MASK}" if mark and value and is_secret(name) else part

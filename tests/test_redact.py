@@ -1,0 +1,125 @@
+"""redact: nothing that comity shows holds a secret."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from comity import redact
+
+SECRET = "S3CR3T"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api_key", "apikey", "X-API-Key", "key", "access_token", "accessToken", "token", "clientSecret", "password",
+        "passwd", "sig", "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "Authorization",
+        "Proxy-Authorization", "Cookie", "Set-Cookie", "X-Auth-Token", "PHPSESSID", "jwt", "subscription-key",
+        "api%5Fkey", "XAUTHTOKEN", "private_key",
+    ],
+)  # fmt: skip
+def test_a_name_that_speaks_of_a_secret_is_secret(name):
+    assert redact.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "page",
+        "x",
+        "author",
+        "Content-Type",
+        "Idempotency-Key",
+        "Retry-After",
+        "keyword",
+        "monkey",
+        "design",
+        "KeyError",
+        "e",
+    ],
+)
+def test_an_ordinary_name_is_not(name):
+    assert not redact.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("given_url", "shown"),
+    [
+        ("http://u:PW@h/x?page=2", "http://***@h/x?page=2"),
+        ("http://u@h", "http://***@h"),
+        ("http://h/x?api_key=1&x=1", "http://h/x?api_key=***&x=1"),
+        ("http://h/x?x=1;token=1#access_token=9", "http://h/x?x=1;token=***#access_token=***"),
+        ("/x?sig=a%2Fb&e=1%3A2", "/x?sig=***&e=1%3A2"),
+        ("http://h/a@b?mail=a@b.c", "http://h/a@b?mail=a@b.c"),
+        ("http://h/x?token=", "http://h/x?token="),
+        ("http://h/x?token", "http://h/x?token"),
+        ("not a url", "not a url"),
+    ],
+)
+def test_a_url_keeps_all_but_its_secrets(given_url, shown):
+    assert redact.url(given_url) == shown
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "http://k:S3CR3T@ho st:80",
+        "http://k:S3CR3T@[::1",
+        "http://k:S3CR3T@h:99999",
+        "http://k:S3CR3T/x@h",
+        "http://k:S3CR3T#x@h",
+        "http://k:a@S3CR3T@h",
+        "http://k:S3CR3T\\x@h",
+    ],
+)
+def test_a_url_that_does_not_parse_shows_no_user_information(broken):
+    """SC-05"""
+    assert SECRET not in redact.url(broken)
+    assert redact.MASK in redact.url(broken)
+
+
+def test_secret_header_values_are_masked_and_the_others_are_not():
+    pairs = [("Authorization", f"Bearer {SECRET}"), ("X-Page", "2"), ("Location", f"http://h/?token={SECRET}&x=1")]
+    assert redact.headers(pairs) == [
+        ("Authorization", "***"),
+        ("X-Page", "2"),
+        ("Location", "http://h/?token=***&x=1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        f"cannot connect to http://u:{SECRET}@h:80/x",
+        f"Invalid header Authorization: Bearer {SECRET}, realm=x",
+        f"{{'Authorization': 'Bearer {SECRET}'}}",
+        f"headers=[(b'x-api-key', b'{SECRET}')] x-api-key: {SECRET}"[36 + len(SECRET) :],
+        f"Cookie: a=b; sid={SECRET}; c=d",
+        f'Set-Cookie="sid={SECRET}; Path=/"',
+        f"proxy said Basic {SECRET}==",
+        f"password={SECRET}",
+        f"GET /x?api_key={SECRET}&x=1 HTTP/1.1",
+    ],
+)
+def test_a_foreign_text_loses_its_secrets(foreign):
+    """SC-01"""
+    assert SECRET in foreign
+    assert SECRET not in redact.text(foreign)
+
+
+def test_a_foreign_text_without_secrets_stays():
+    message = "Cannot connect to host 127.0.0.1:80 ssl:default [Connect call failed ('127.0.0.1', 80)]"
+    assert redact.text(message) == message
+
+
+@given(user=st.text("abc:@", max_size=6), rest=st.text("abc/?&=@#", max_size=12))
+def test_whatever_stands_around_it_a_password_before_the_host_is_not_shown(user, rest):
+    shown = redact.url(f"http://{user}:{SECRET}@host.example/{rest}")
+    assert SECRET not in shown
+
+
+@given(st.text(max_size=60))
+def test_every_text_is_shown_without_an_error(any_text):
+    assert isinstance(redact.text(any_text), str)
+    assert isinstance(redact.url(any_text), str)
