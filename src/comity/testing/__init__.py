@@ -1,3 +1,32 @@
-"""Tools for testing programs that use comity: a virtual clock, a scripted transport, a real upstream."""
+"""Tools for testing programs that use comity: a virtual clock, a scripted transport, a real upstream.
+
+Names are loaded on first use, so a test that needs one of them pays for no other.
+"""
 
 from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from comity.testing.upstream import Upstream as Upstream
+
+_HOMES = {
+    "Upstream": "comity.testing.upstream",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - the table above owns the names
+
+
+def __getattr__(name: str) -> object:
+    module = _HOMES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'comity.testing' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)
