@@ -1,0 +1,62 @@
+"""Names of options: a misspelt keyword is an OptionsError that says which name is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+from comity.errors import OptionsError
+
+T = TypeVar("T")
+
+
+def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str]) -> None:
+    """Refuse a keyword that `owner` does not have.
+
+    Args:
+        owner: what takes the options, for the message ("Policy", "AsyncClient").
+        given: the keywords and their values.
+        allowed: the names that there are.
+
+    Raises:
+        OptionsError: a name is unknown; its hint is the nearest name.
+    """
+    names = set(allowed)
+    for name, value in given.items():
+        if name not in names:
+            raise OptionsError(name, value, f"{owner} has no such option", _nearest(name, names))
+
+
+def check_choice(value: object, option: str, allowed: Iterable[str]) -> None:
+    """Refuse a word that is not among the allowed ones.
+
+    Raises:
+        OptionsError: it is not; its hint is the nearest word.
+    """
+    words = tuple(allowed)
+    if not isinstance(value, str) or value not in words:
+        listed = " or ".join(f'"{word}"' for word in words)
+        raise OptionsError(option, value, f"one of {listed}", _nearest(value, words) if isinstance(value, str) else "")
+
+
+def named_options(cls: type[T]) -> type[T]:
+    """Let an option class name the nearest option when a keyword is unknown."""
+    init: Callable[..., None] = cls.__init__
+    names = tuple(signature(init).parameters)[1:]
+
+    @wraps(init)
+    def checked(self: T, *args: Any, **options: Any) -> None:
+        check_names(cls.__name__, options, names)
+        init(self, *args, **options)
+
+    cls.__init__ = checked  # type: ignore[method-assign,assignment]
+    return cls
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches  # needed for a mistake only
+
+    close = get_close_matches(name.lower(), sorted(names), n=1)
+    return f"did you mean {close[0]}?" if close else ""

@@ -1,0 +1,131 @@
+"""Policy: every rule for one host as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from comity.errors import OptionsError
+from comity.policy.naming import check_names, named_options
+from comity.policy.rate import Rate
+from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
+from comity.policy.units import Seconds, as_ns, duration, flag, integer, is_off
+
+RateGiven = str | Rate | Sequence[str | Rate] | None
+"""How rates are given: "50/5s", a Rate, several of them, or None (or "off") for none."""
+
+
+@named_options
+@dataclass(frozen=True, init=False)
+class Policy:
+    """How to treat one host. Durations are seconds, timedelta or text ("250ms"); None is no limit.
+
+    Args:
+        rate: "50/5s", a `Rate`, or several that hold together.
+        concurrency: requests in flight at once; at least 1, 10 by default.
+        min_gap: the least time between two starts.
+        max_queue: requests that may wait; one more is refused with QueueFull. At least 1.
+        queue_timeout: the longest wait for a turn.
+        ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
+        learn_gap: let 429s widen the gap between starts (250 ms, doubling to 10 s) and 20 successes in a row halve it.
+        retry: a `Retry`, or a number of retries.
+        timeout: a `Timeout`, or a duration that limits each attempt.
+        deadline: the longest time for a call as a whole, queue and retries included.
+
+    Raises:
+        OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
+
+    Example:
+        >>> Policy(rate=["50/5s", "5000/h"], concurrency=4, retry=2).rate[1].max
+        5000
+    """
+
+    rate: tuple[Rate, ...]
+    concurrency: int | None
+    min_gap: float | None
+    max_queue: int
+    queue_timeout: float | None
+    ageing: float | None
+    learn_gap: bool
+    retry: Retry
+    timeout: Timeout
+    deadline: float | None
+    min_gap_ns: int = field(init=False, repr=False, compare=False)
+    queue_timeout_ns: int | None = field(init=False, repr=False, compare=False)
+    ageing_ns: int | None = field(init=False, repr=False, compare=False)
+    deadline_ns: int | None = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        *,
+        rate: RateGiven = None,
+        concurrency: int | None = 10,
+        min_gap: Seconds | None = None,
+        max_queue: int = 100_000,
+        queue_timeout: Seconds | None = None,
+        ageing: Seconds | None = 60.0,
+        learn_gap: bool = True,
+        retry: Retry | int | None = None,
+        timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
+        deadline: Seconds | None = None,
+    ) -> None:
+        gap = duration(min_gap, "min_gap") or None
+        turn = duration(queue_timeout, "queue_timeout")
+        step = duration(ageing, "ageing", minimum=0.001)
+        end = duration(deadline, "deadline", minimum=0.001)
+        vars(self).update(
+            rate=_rates(rate),
+            concurrency=None if concurrency is None else integer(concurrency, "concurrency", 1),
+            min_gap=gap,
+            max_queue=integer(max_queue, "max_queue", 1),
+            queue_timeout=turn,
+            ageing=step,
+            learn_gap=flag(learn_gap, "learn_gap"),
+            retry=Retry.of(retry),
+            timeout=Timeout.of(timeout),
+            deadline=end,
+            min_gap_ns=as_ns(gap) or 0,
+            queue_timeout_ns=as_ns(turn),
+            ageing_ns=as_ns(step),
+            deadline_ns=as_ns(end),
+        )
+
+    def replace(self, **changes: object) -> Policy:
+        """Return a copy with some options changed.
+
+        Raises:
+            OptionsError: as at construction.
+
+        Example:
+            >>> Policy(rate="10/s").replace(concurrency=2).concurrency
+            2
+        """
+        given: dict[str, object] = {name: getattr(self, name) for name in OPTIONS}
+        return policy_of(given | changes)
+
+
+OPTIONS = tuple(each.name for each in fields(Policy) if each.init)
+"""The names of all options of a Policy."""
+
+
+def policy_of(options: Mapping[str, object]) -> Policy:
+    """Return the Policy of options that come from outside, checked by value and name.
+
+    Raises:
+        OptionsError: as `Policy`.
+    """
+    check_names("Policy", options, OPTIONS)
+    return Policy(**options)  # type: ignore[arg-type]
+
+
+def _rates(value: RateGiven) -> tuple[Rate, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return () if is_off(value) else (Rate.of(value),)
+    if isinstance(value, Rate):
+        return (value,)
+    if isinstance(value, Sequence):
+        return tuple(Rate.of(each) for each in value)
+    raise OptionsError("rate", value, 'a rate such as "100/min", a Rate(...), a list of them, or None')

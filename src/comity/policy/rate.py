@@ -1,0 +1,92 @@
+"""Rate: so many starts (or units of a named budget) in any window of a length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from comity.errors import OptionsError
+from comity.policy.naming import check_choice, named_options
+from comity.policy.units import NS, Seconds, flag, integer, parse_rate, required, seconds, unit_name
+
+Kind = Literal["sliding", "fixed"]
+Measured = Literal["client", "server"]
+
+
+@named_options
+@dataclass(frozen=True, init=False)
+class Rate:
+    """A limit of `max` per `per`.
+
+    Args:
+        max: starts, or units of `unit`, in one window; at least 1.
+        per: the window's length: seconds, a timedelta or text ("5s"); at least 1 ms.
+        kind: "sliding" (never more than `max` in ANY window) or "fixed" (windows one after another from the start of
+            the limiter, so up to twice `max` may start around a boundary).
+        spread: space the starts evenly, `per / max` apart.
+        burst: refill a bucket of this size at the rate instead; at least 1. Unlike the windows a bucket lets
+            `burst + max` start in one window.
+        measured: "client" counts an entry from its first byte to `per` after it; "server" until `per` after its answer
+            began, so that a server's own log shows no more than `max` however much the network jitters.
+        unit: what is counted: "requests", or the name of a budget that requests give their cost in.
+
+    Raises:
+        OptionsError: a value cannot be used, or `burst` is given together with `spread` or kind="fixed".
+
+    Example:
+        >>> Rate(50, "5s") == Rate.of("50/5s")
+        True
+    """
+
+    max: int
+    per: float
+    kind: Kind
+    spread: bool
+    burst: int | None
+    measured: Measured
+    unit: str
+    per_ns: int = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        max: int,  # noqa: A002 - the option's public name
+        per: Seconds,
+        *,
+        kind: Kind = "sliding",
+        spread: bool = False,
+        burst: int | None = None,
+        measured: Measured = "client",
+        unit: str = "requests",
+    ) -> None:
+        check_choice(kind, "kind", ("sliding", "fixed"))
+        check_choice(measured, "measured", ("client", "server"))
+        length = required(per, "per", minimum=0.001)
+        vars(self).update(
+            max=integer(max, "max", 1),
+            per=length,
+            kind=kind,
+            spread=flag(spread, "spread"),
+            burst=None if burst is None else integer(burst, "burst", 1),
+            measured=measured,
+            unit=unit_name(unit, "unit"),
+            per_ns=seconds(length),
+        )
+        if burst is not None and (spread or kind == "fixed"):
+            raise OptionsError("burst", burst, "a bucket has no windows", 'leave out spread and kind="fixed"')
+
+    @classmethod
+    def of(cls, value: str | Rate, option: str = "rate") -> Rate:
+        """Return a rate as it is, or read one from text such as "50/5s" or "90000 tokens/min".
+
+        Raises:
+            OptionsError: the text does not read so.
+        """
+        if isinstance(value, Rate):
+            return value
+        count, per_ns, unit = parse_rate(value, option)
+        return cls(count, per_ns / NS, unit=unit)
+
+    def __str__(self) -> str:
+        """Return the rate as `Rate.of` reads it, seconds as the unit of time."""
+        what = "" if self.unit == "requests" else f" {self.unit}"
+        return f"{self.max}{what}/{self.per:.12g}s"
