@@ -1,0 +1,221 @@
+"""Gate: real time, loops and threads meet the pure limiter.
+
+Theory. The limiter's state sits behind one lock, held for arithmetic only. A step under the lock *returns* what is left
+to do outside it, a `Todo`: whom to wake, which alarms to set, which other gate has its turn. Waiters belong to an event
+loop or to a thread. Every loop with waiters keeps one alarm, and all waiting threads together keep one (their leader
+waits with a timeout, the others without); whichever goes off first admits for all. So no loop or thread depends on
+another one being alive: a waiter whose loop is closed is skipped, and what it was granted is undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from comity.engine.clock import Clock
+from comity.engine.stats import Tally
+from comity.engine.waiters import Alarm, Crew, LoopWaiter, ThreadWaiter
+from comity.policy.limiter import HostLimiter
+from comity.policy.ticket import State, Ticket
+from comity.policy.windows import NEVER
+
+Step = Callable[[int], object]
+
+
+@dataclass(slots=True)
+class Todo:
+    """What a step leaves to do once the lock is free."""
+
+    wake: list[Ticket]
+    alarms: list[Alarm | Crew]
+    wake_at: int
+    turn: Gate | None
+
+
+class Gate:
+    """A limiter that loops and threads can wait at.
+
+    Args:
+        core: the limiter.
+        clock: what time it is.
+        lock: shared by the gates that share a bound over hosts.
+        turn: returns the gate that may take a freed place now, or None; called under the lock.
+    """
+
+    def __init__(
+        self, core: HostLimiter, clock: Clock, lock: threading.Lock, turn: Callable[[], Gate | None] | None = None
+    ) -> None:
+        self.core, self.clock, self.lock = core, clock, lock
+        self.tally = Tally()
+        self.closed = False
+        self.calls = 0
+        """How many calls use this gate now, waiting between two attempts included; it is not forgotten meanwhile."""
+        self._turn = turn
+        self._alarms: dict[asyncio.AbstractEventLoop, Alarm] = {}
+        self._crew = Crew(clock)
+
+    # ---- waiting -------------------------------------------------------------------------------
+
+    def enter_loop(self, ticket: Ticket) -> bool:
+        """Queue `ticket` for a task of the running loop; return whether it is decided already.
+
+        If not, await `ticket.waiter.future`.
+
+        Raises:
+            QueueFull: the queue is at its bound.
+        """
+        loop = asyncio.get_running_loop()
+        return self._enter(ticket, lambda: LoopWaiter(self._alarm(loop)))
+
+    def enter_thread(self, ticket: Ticket) -> bool:
+        """Queue `ticket` for this thread; return whether it is decided already. If not, call `wait_thread`.
+
+        Raises:
+            QueueFull: the queue is at its bound.
+        """
+        return self._enter(ticket, lambda: ThreadWaiter(self._crew))
+
+    def wait_thread(self, ticket: Ticket) -> None:
+        """Block this thread until `ticket` is decided."""
+        waiter: ThreadWaiter = ticket.waiter
+        while True:
+            waiter.event.clear()  # before the look at the state: what is set after it is not lost
+            with self.lock:
+                if ticket.state is not State.WAITING:
+                    return
+                until = self._crew.lead(waiter)
+            self.clock.wait(waiter.event, until)
+            if ticket.state is State.WAITING:
+                self._went_off(self._crew)
+
+    # ---- the way of a ticket -------------------------------------------------------------------
+
+    def started(self, ticket: Ticket) -> None:
+        """Note that the first byte was handed over."""
+        self._note(self.core.started, ticket)
+
+    def answered(self, ticket: Ticket) -> None:
+        """Note that the answer began."""
+        self._note(self.core.answered, ticket)
+
+    def release(self, ticket: Ticket) -> None:
+        """Give back all that `ticket` holds."""
+        self.change(lambda now: self.core.release(ticket, now))
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Take `ticket` back, wherever it stands."""
+        self.change(lambda now: self._withdraw(ticket, now))
+
+    def change(self, step: Step) -> None:
+        """Run one step of the limiter with the time, admit who may start then, and wake them."""
+        self._act(self.step(step))
+
+    def leave(self) -> None:
+        """Say that a call is over that `Hosts.gate` gave this gate to."""
+        with self.lock:
+            self.calls -= 1
+
+    def close(self) -> None:
+        """Refuse everybody who waits and everybody who comes."""
+
+        def step(_now: int) -> None:
+            self.closed = True
+            self.core.close()
+
+        self.change(step)
+
+    # ---- helpers -------------------------------------------------------------------------------
+
+    def _enter(self, ticket: Ticket, waiter: Callable[[], LoopWaiter | ThreadWaiter]) -> bool:
+        with self.lock:
+            if self.closed:
+                ticket.state = State.CLOSED
+                return True
+            now = self.clock.now()
+            self.core.enqueue(ticket, now)
+            todo = self._admit(now, newcomer=ticket)
+            waits = ticket.state is State.WAITING
+            if waits:
+                ticket.waiter = waiter()
+                ticket.waiter.join()
+                self._plan(todo)
+        self._act(todo)
+        return not waits
+
+    def _note(self, step: Callable[[Ticket, int], None], ticket: Ticket) -> None:
+        with self.lock:
+            now = self.clock.now()
+            step(ticket, now)
+            if not self.core.queued:
+                return
+            todo = self._admit(now)
+        self._act(todo)
+
+    def _withdraw(self, ticket: Ticket, now: int) -> None:
+        if ticket.state is State.WAITING and ticket.waiter is not None:
+            ticket.waiter.leave()
+        self.core.withdraw(ticket, now)
+
+    def _went_off(self, alarm: Alarm | Crew) -> None:
+        """Admit: an alarm's time has come, or a thread was asked to look at the clock."""
+
+        def step(_now: int) -> None:
+            alarm.at = NEVER
+
+        self.change(step)
+
+    def step(self, step: Step) -> Todo:
+        """Run one step of the limiter under the lock and return what it leaves to do."""
+        with self.lock:
+            now = self.clock.now()
+            step(now)
+            return self._admit(now)
+
+    def _act(self, todo: Todo) -> None:
+        """Do what a step left to do, and what that leaves in turn; no recursion, however long the line."""
+        left: list[tuple[Gate, Todo]] = [(self, todo)]
+        while left:
+            gate, todo = left.pop()
+            for alarm in todo.alarms:
+                alarm.ring()
+            dead = [ticket for ticket in todo.wake if not ticket.waiter.wake()]
+            if dead:
+                left.append((gate, gate.step(partial(gate.core.withdraw_all, dead))))
+            if todo.turn is not None:
+                left.append((todo.turn, todo.turn.step(_nothing)))
+
+    def _admit(self, now: int, newcomer: Ticket | None = None) -> Todo:
+        admission = self.core.admit(now)
+        wake = [t for t in (*admission.granted, *admission.refused) if t is not newcomer]
+        for ticket in wake:
+            ticket.waiter.leave()
+        todo = Todo(wake, [], admission.wake_at, self._turn() if self._turn else None)
+        self._plan(todo)
+        return todo
+
+    def _plan(self, todo: Todo) -> None:
+        """Name the alarms that have to go off earlier than they are set to."""
+        if todo.wake_at == NEVER:
+            return
+        for alarm in self._alarms.values():
+            if alarm.waiting and alarm.at > todo.wake_at:
+                alarm.at = todo.wake_at
+                todo.alarms.append(alarm)
+        crew = self._crew
+        if crew.waiting and (crew.at > todo.wake_at or crew.leaderless):
+            crew.at = min(crew.at, todo.wake_at)
+            todo.alarms.append(crew)
+
+    def _alarm(self, loop: asyncio.AbstractEventLoop) -> Alarm:
+        alarm = self._alarms.get(loop)
+        if alarm is None:
+            self._alarms = {other: kept for other, kept in self._alarms.items() if not other.is_closed()}
+            alarm = self._alarms[loop] = Alarm(loop, self.clock, self._went_off)
+        return alarm
+
+
+def _nothing(_now: int) -> None:
+    """Change nothing: the time alone may admit somebody."""

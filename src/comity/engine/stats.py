@@ -1,0 +1,102 @@
+"""Stats: what is going on, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from comity.policy.limiter import HostLimiter
+from comity.policy.outcome import Outcome
+from comity.policy.pause import NO_CAP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStats:
+    """One limiter at one moment.
+
+    Args:
+        queued: waiting for their turn.
+        running: holding a slot.
+        concurrency: how many may run at once now, None without a limit.
+        started: attempts handed over so far.
+        retried: those of them that were a second or later one.
+        succeeded, refused, failed: how they ended (below 400, 429, anything else).
+        gap: seconds between two starts now.
+        paused_for: seconds until the pause ends, 0 without one.
+        blocked_for: seconds until the block ends, 0 without one.
+    """
+
+    queued: int = 0
+    running: int = 0
+    concurrency: int | None = None
+    started: int = 0
+    retried: int = 0
+    succeeded: int = 0
+    refused: int = 0
+    failed: int = 0
+    gap: float = 0.0
+    paused_for: float = 0.0
+    blocked_for: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """All hosts of a client at one moment.
+
+    Args:
+        queued, running: the sums over all hosts.
+        concurrency: how many may run at once, over the hosts seen so far; None without a limit.
+        hosts: each host's own.
+    """
+
+    queued: int = 0
+    running: int = 0
+    concurrency: int | None = None
+    hosts: Mapping[str, HostStats] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, hosts: Mapping[str, HostStats]) -> Stats:
+        """Return the sum of `hosts`."""
+        caps = [host.concurrency for host in hosts.values() if host.concurrency is not None]
+        return cls(
+            queued=sum(host.queued for host in hosts.values()),
+            running=sum(host.running for host in hosts.values()),
+            concurrency=sum(caps) if len(caps) == len(hosts) else None,
+            hosts=hosts,
+        )
+
+
+class Tally:
+    """The running counts of one host."""
+
+    __slots__ = ("failed", "refused", "retried", "started", "succeeded")
+
+    def __init__(self) -> None:
+        self.started = self.retried = self.succeeded = self.refused = self.failed = 0
+
+    def count(self, number: int, outcome: Outcome) -> None:
+        """Count an attempt that ended; `number` is 1 for the first of its request."""
+        self.started += outcome.sent != "no"
+        self.retried += number > 1
+        if outcome.ok:
+            self.succeeded += 1
+        elif outcome.refused:
+            self.refused += 1
+        else:
+            self.failed += 1
+
+    def stats(self, core: HostLimiter, now: int) -> HostStats:
+        """Return the host's present state."""
+        return HostStats(
+            queued=core.queued,
+            running=core.running,
+            concurrency=None if core.cap == NO_CAP else core.cap,
+            started=self.started,
+            retried=self.retried,
+            succeeded=self.succeeded,
+            refused=self.refused,
+            failed=self.failed,
+            gap=core.gap.width / 1e9,
+            paused_for=max(0, core.hold - now) / 1e9,
+            blocked_for=max(0, core.pause.blocked_until - now) / 1e9,
+        )

@@ -1,0 +1,75 @@
+"""ThreadEngine: drives calls in the threads that make them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+from comity.engine.call import Call, Conversation, Exchange, Settled, Slot, converse
+from comity.engine.clock import Clock
+from comity.engine.hosts import Hosts
+from comity.engine.stats import Stats
+from comity.policy.ticket import Ticket
+
+T = TypeVar("T")
+
+
+class ThreadEngine:
+    """Runs calls against the limiters of `hosts`, from any number of threads; the same rules as `AsyncEngine`.
+
+    Args:
+        hosts: whose limits hold.
+        draw: a random number in [0, 1), for jitter.
+    """
+
+    def __init__(self, hosts: Hosts, *, draw: Callable[[], float] = random.random) -> None:
+        self.hosts = hosts
+        self._draw = draw
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that deadlines are on."""
+        return self.hosts.clock
+
+    def run(self, call: Call, send: Callable[[Slot], Exchange[T]]) -> Settled[T]:
+        """Send, and send again as the policy says, until the call is settled; blocks this thread meanwhile.
+
+        Args:
+            call: the request.
+            send: makes one wire attempt and returns what it came to.
+
+        Returns:
+            The last attempt's value or error, and all attempts; an HTTP error status is a result here.
+
+        Raises:
+            HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
+        """
+        gate = self.hosts.gate(call.host)
+        reply: Exchange[T] | None = None
+        steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
+        try:
+            while True:
+                step = steps.send(reply)
+                reply = None
+                if type(step) is Slot:
+                    reply = send(step)
+                elif type(step) is Ticket:
+                    gate.wait_thread(step)
+                else:
+                    assert isinstance(step, int)
+                    self.clock.wait(self.clock.event(), step)
+        except StopIteration as end:
+            settled: Settled[T] = end.value
+            return settled
+        finally:
+            steps.close()
+            gate.leave()
+
+    def stats(self) -> Stats:
+        """Return what is going on."""
+        return self.hosts.stats()
+
+    def close(self) -> None:
+        """Refuse everybody who waits or comes; who runs may finish."""
+        self.hosts.close()

@@ -1,0 +1,219 @@
+"""Everything comity raises, and the one place where it is defined.
+
+    ComityError
+    ├─ OptionsError (ValueError)        an option's value cannot be used; nothing was started
+    ├─ StoreError                       a journal or database refused; nothing acknowledged is lost
+    └─ RequestError                     one request did not come to a good end: .request, .attempts
+       ├─ NotSent                       ... and no byte of it left
+       │  ├─ InvalidRequest (ValueError)   it cannot be sent as it stands
+       │  ├─ QueueFull                     the limiter's queue is at its bound
+       │  ├─ QueueTimeout                  its turn did not come in time: .waited
+       │  ├─ ClientClosed                  the client was closed before its turn came
+       │  └─ HostBlocked (Limited)         the host is blocked: .until
+       ├─ SendFailed                    ... and no answer came: .sent is "no", "maybe" or "yes"
+       │  ├─ ConnectFailed                 no connection: DNS, TCP, TLS or proxy
+       │  ├─ TimedOut                      a limit ran out: .phase, .seconds
+       │  └─ ConnectionLost                the connection ended before the answer did
+       ├─ BadResponse                   an answer came that is broken or cannot be decoded
+       ├─ StatusError                   a whole answer came, with an error status: .response
+       │  └─ RateLimited (Limited)         refused by rate; the wait is longer than allowed: .until
+       └─ Limited                       the server named a time before which it wants no request: .until
+
+No secret stands in a message: URLs pass `comity.redact` before they get here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from comity.policy.attempt import Attempt
+
+Sent = Literal["no", "maybe", "yes"]
+
+
+class ComityError(Exception):
+    """Any error of comity."""
+
+
+class OptionsError(ComityError, ValueError):
+    """An option's value cannot be used.
+
+    Args:
+        option: the option's name as the user wrote it.
+        value: what was given.
+        allowed: the allowed range or form, with an example.
+        hint: what to do, when more can be said.
+    """
+
+    def __init__(self, option: str, value: object, allowed: str, hint: str = "") -> None:
+        self.option, self.value, self.allowed, self.hint = option, value, allowed, hint
+        text = f"{option}={value!r} cannot be used: {allowed}"
+        super().__init__(f"{text}; {hint}" if hint else text)
+
+
+class StoreError(ComityError):
+    """A journal or database refused or could not be written."""
+
+
+class RequestError(ComityError):
+    """One request did not come to a good end.
+
+    Attributes:
+        request: the request as it was given; for a bare Limiter None.
+        attempts: every wire attempt, in order; empty when nothing was sent.
+        retryable: whether another call later may succeed.
+    """
+
+    retryable = False
+
+    def __init__(self, message: str, *, request: Any = None, attempts: Sequence[Attempt] = ()) -> None:
+        super().__init__(message)
+        self.request = request
+        self.attempts: tuple[Attempt, ...] = tuple(attempts)
+
+
+class NotSent(RequestError):
+    """No byte of the (last) attempt left this machine; sending again is safe."""
+
+    sent: Sent = "no"
+
+
+class InvalidRequest(NotSent, ValueError):
+    """The request cannot be sent as it stands; it is never retried."""
+
+
+class QueueFull(NotSent):
+    """The limiter's queue is at its bound (`max_queue`)."""
+
+    retryable = True
+
+
+class QueueTimeout(NotSent):
+    """The request's turn did not come in time.
+
+    Attributes:
+        waited: seconds spent in the queue.
+        needed: seconds that it would have had to wait from then on, when that is known.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, *, waited: float, needed: float | None = None, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.waited, self.needed = waited, needed
+
+
+class ClientClosed(NotSent):
+    """The client was closed before the request's turn came."""
+
+
+class SendFailed(RequestError):
+    """No answer came.
+
+    Attributes:
+        sent: "no" (nothing left), "maybe" (bytes were handed to the socket, their fate is unknown) or "yes".
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, *, sent: Sent, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.sent: Sent = sent
+
+
+class ConnectFailed(SendFailed):
+    """No connection came about: name lookup, TCP, TLS or proxy."""
+
+    def __init__(self, message: str, *, sent: Sent = "no", **common: Any) -> None:
+        super().__init__(message, sent=sent, **common)
+
+
+class TimedOut(SendFailed):
+    """A time limit ran out.
+
+    Attributes:
+        phase: which limit: "connect", "send", "request", "response", "idle", "attempt" or "deadline".
+        seconds: that limit.
+    """
+
+    def __init__(self, message: str, *, phase: str, seconds: float, sent: Sent, **common: Any) -> None:
+        super().__init__(message, sent=sent, **common)
+        self.phase, self.seconds = phase, seconds
+
+
+class ConnectionLost(SendFailed):
+    """The connection ended before the answer did."""
+
+
+class BadResponse(RequestError):
+    """An answer came that is broken (truncated, garbage) or that cannot be decoded.
+
+    Attributes:
+        response: the answer as far as it came, or None.
+    """
+
+    sent: Sent = "yes"
+
+    def __init__(self, message: str, *, response: Any = None, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.response = response
+
+
+class Limited(RequestError):
+    """The server named a time before which it wants no request.
+
+    Attributes:
+        until: that time, UTC.
+        retry_after: seconds from the moment of the error until then.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, *, until: datetime, retry_after: float, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.until, self.retry_after = until, retry_after
+
+
+class HostBlocked(Limited, NotSent):
+    """An earlier answer blocked the host until `until`; nothing was sent."""
+
+
+class StatusError(RequestError):
+    """A whole answer came, with an error status.
+
+    Attributes:
+        response: the answer; `status_code`, `headers` (cookies redacted) and `body` (text) are taken from it.
+        retry_after: seconds that a 429 or 503 asked to wait, or None.
+    """
+
+    retry_after: float | None
+
+    def __init__(self, message: str, *, response: Any, retry_after: float | None = None, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.response, self.retry_after = response, retry_after
+        self.status_code: int = response.status_code
+        self.retryable = self.status_code in (408, 425, 429) or self.status_code >= 500
+
+    @property
+    def headers(self) -> Any:
+        """The answer's headers; `set-cookie` stays redacted whatever the request asked for."""
+        return self.response.headers
+
+    @property
+    def body(self) -> str:
+        """The answer's body as text."""
+        text: str = self.response.text
+        return text
+
+
+class RateLimited(Limited, StatusError):
+    """An answer refused the request by rate, with a wait longer than allowed; the host is blocked until `until`."""
+
+    def __init__(self, message: str, *, response: Any, until: datetime, retry_after: float, **common: Any) -> None:
+        RequestError.__init__(self, message, **common)
+        self.response, self.until, self.retry_after = response, until, retry_after
+        self.status_code = response.status_code
+        self.retryable = True

@@ -1,0 +1,38 @@
+"""Feedback: what an attempt's end means for its host, in one step: give back, then learn."""
+
+from __future__ import annotations
+
+from comity.policy.limiter import HostLimiter
+from comity.policy.outcome import Outcome
+from comity.policy.retry import Decision, GiveUp, RetryAt
+from comity.policy.ticket import Ticket
+
+
+def end_attempt(
+    limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int, *, keep_slot: bool = False
+) -> bool:
+    """Give back what the attempt held and let the host learn from its outcome.
+
+    Args:
+        limiter: the host's.
+        ticket: the attempt's; with `keep_slot` it keeps its slot for the retry that follows.
+        outcome: how it ended.
+        decision: what `decide` made of it; its pause and block concern everybody.
+        now: ns.
+        keep_slot: the policy's `hold_slot`, and another attempt follows.
+
+    Returns:
+        Whether a pause or block began: the first refusal of a new episode.
+    """
+    if outcome.sent != "no":
+        limiter.started(ticket, now)
+    limiter.release(ticket, now, keep_slot=keep_slot)
+    pause = decision.pause if isinstance(decision, RetryAt | GiveUp) else None
+    block = decision.block if isinstance(decision, GiveUp) else None
+    if outcome.refused or pause is not None or block is not None:
+        hinted = outcome.retry_after is not None
+        until = max(now, pause or 0, block or 0)
+        return limiter.refuse_until(ticket, until, refused=outcome.refused, hinted=hinted, block=block is not None)
+    if outcome.status is not None and outcome.status < 500:
+        limiter.succeeded(ticket)
+    return False

@@ -1,0 +1,379 @@
+"""HostLimiter: the one gate of a host. Pure: every method gets `now`, every effect is a return value.
+
+Theory. Concurrency, every rate, the gap, a pause, a block and whatever else limits a host are decided in one step, for
+the head of the queue alone: its earliest start is the latest that any control names, the cap is the smallest. Nothing is
+taken before everything can be taken (no token before the slot, no slot before the token), nothing is reserved ahead
+of time, so a waiter that goes away costs nothing and nobody waits for ghosts. The head blocks those behind it: a big cost
+is not starved by small ones.
+
+Order. The queue is a heap over the static key `enqueued_at + priority * ageing`, so a request moves up one priority for
+every `ageing` it has waited, without ever being touched; a retry keeps its enqueued_at. Withdrawn tickets stay in the heap
+until they come up or are half of it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from comity.errors import OptionsError, QueueFull
+from comity.policy.gap import Gap
+from comity.policy.options import Policy
+from comity.policy.pause import NO_CAP, Pause
+from comity.policy.ticket import State, Ticket
+from comity.policy.turns import Turns
+from comity.policy.units import integer
+from comity.policy.windows import NEVER, Meter, SlidingWindow, meters
+
+STRICT = 1 << 70
+"""The ageing that never happens: strict priorities."""
+
+Entry = tuple[int, int, Ticket]
+
+
+class Control(Protocol):
+    """Anything that limits the gate as a whole: a cap on what runs, and an earliest start (ns)."""
+
+    @property
+    def cap(self) -> int:
+        """Return how many may run at once."""
+
+    @property
+    def until(self) -> int:
+        """Return the earliest start, ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a step of the gate decided.
+
+    Args:
+        granted: who starts now, in order.
+        refused: who need not wait any longer (EXPIRED, BLOCKED or CLOSED).
+        wake_at: when to ask again if nothing else happens before, ns, or NEVER.
+    """
+
+    granted: list[Ticket]
+    refused: list[Ticket]
+    wake_at: int
+
+
+class HostLimiter:
+    """All limits of one host.
+
+    Args:
+        policy: the limits.
+        now: ns; fixed windows are anchored here.
+        turns: the bound that it shares with other hosts, and its name there.
+    """
+
+    def __init__(self, policy: Policy, now: int, *, turns: Turns | None = None, name: str = "") -> None:
+        self.policy, self.name = policy, name
+        self._turns = turns
+        self._limit = NO_CAP if policy.concurrency is None else policy.concurrency
+        self._ageing = STRICT if policy.ageing_ns is None else policy.ageing_ns
+        self._meters: list[Meter] = []
+        self._units: list[str] = []
+        self._most: list[int] = []
+        self._at_answer: list[bool] = []
+        for rate in policy.rate:
+            for meter in meters(rate, now):
+                self._meters.append(meter)
+                self._units.append(rate.unit)
+                self._most.append(rate.max if rate.burst is None else rate.burst)
+                self._at_answer.append(rate.measured == "server")
+        self.gap = Gap(policy.min_gap_ns or 0, learns=policy.learn_gap)
+        self.pause = Pause(self._limit)
+        self._controls: tuple[Control, ...] = (self.pause,)
+        self.minds_answers = any(self._at_answer)
+        """Whether the moment an answer begins matters to any rate."""
+        self.running = 0
+        self.queued = 0
+        self._queue: list[Entry] = []
+        self._holders: list[Entry] = []
+        self._deadlines: list[Entry] = []
+        self._refused: list[Ticket] = []
+        self._sequence = 0
+        self.ordinary = self.costs(1)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take over what the controls say now; call it after changing one."""
+        self.cap = min(self._limit, *(control.cap for control in self._controls))
+        self.hold = max(control.until for control in self._controls)
+        quick = not self.minds_answers and not self.gap.width and self._turns is None
+        windows = tuple(m for m in self._meters if isinstance(m, SlidingWindow) and m.exact)
+        self.quick: tuple[SlidingWindow, ...] | None = None
+        if quick and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
+            self.quick = windows
+
+    def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
+        """Return what `cost` means for each meter.
+
+        A number is the cost in requests. A mapping names budgets; a budget that it does not name costs 0, and the
+        request itself costs 1 unless it names "requests".
+
+        Raises:
+            OptionsError: a cost is no whole number, is above its limit, or names no budget of this host.
+        """
+        named = {"requests": cost} if not isinstance(cost, Mapping) else {"requests": 1, **cost}
+        for unit, amount in named.items():
+            integer(amount, f"cost[{unit!r}]", 0)
+            if unit not in self._units and unit != "requests":
+                known = ", ".join(sorted({*self._units, "requests"}))
+                raise OptionsError("cost", unit, f"this host has no such budget, its budgets are: {known}")
+        found = tuple(named.get(unit, 0) for unit in self._units)
+        for amount, most, unit in zip(found, self._most, self._units, strict=True):
+            if amount > most:
+                raise OptionsError("cost", amount, f"the limit is {most} {unit}: it could never start")
+        return found
+
+    # ---- the way of a ticket -------------------------------------------------------------------
+
+    def enqueue(self, ticket: Ticket, now: int) -> None:
+        """Put a new ticket, or one that tries again, into the queue; `admit` decides.
+
+        A ticket that cannot start in time because of a pause or block is refused at once.
+
+        Raises:
+            QueueFull: `max_queue` tickets wait already.
+        """
+        if self.queued >= self.policy.max_queue:
+            raise QueueFull(
+                f"{self.queued} requests wait already (max_queue={self.policy.max_queue}); nothing was sent"
+            )
+        if ticket.enqueued_at is None:
+            ticket.enqueued_at = now
+        if self.pause.blocked_until > now or ticket.deadline < self.hold:
+            self._refuse(ticket, State.BLOCKED)
+            return
+        ticket.state = State.WAITING
+        self.queued += 1
+        self._sequence += 1
+        key = ticket.enqueued_at + ticket.priority * self._ageing
+        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, self._sequence, ticket))
+        if ticket.deadline < NEVER:
+            heapq.heappush(self._deadlines, (ticket.deadline, self._sequence, ticket))
+            self._tidy()
+
+    def admit(self, now: int) -> Admission:
+        """Decide who starts at `now`, who is refused, and when to ask again."""
+        if self._deadlines:
+            self._expire(now)
+        granted: list[Ticket] = []
+        wake_at, in_line = NEVER, False
+        while self.queued:
+            heap = self._head()
+            ticket = heap[0][2]
+            if not ticket.holds_slot and self.running >= self.cap:
+                break
+            start = self._earliest(ticket, now)
+            if start > now:
+                wake_at = start
+                break
+            if self._turns and not ticket.holds_slot and not self._turns.take(self.name):
+                in_line = True
+                break
+            heapq.heappop(heap)
+            self.queued -= 1
+            self._grant(ticket)
+            granted.append(ticket)
+        if self._turns and not in_line:
+            self._turns.leave(self.name)
+        if self._deadlines:
+            wake_at = min(wake_at, self._deadlines[0][0])
+        refused, self._refused = self._refused, []
+        return Admission(granted, refused, wake_at)
+
+    def started(self, ticket: Ticket, now: int) -> None:
+        """Note that the first byte was handed over (or the callable began)."""
+        if ticket.state is not State.GRANTED:
+            return
+        ticket.state = State.STARTED
+        ticket.started_at = now
+        self.gap.start(now)
+        self._date(ticket, now, at_answer=False)
+
+    def answered(self, ticket: Ticket, now: int) -> None:
+        """Note that the answer began."""
+        if ticket.state is State.STARTED:
+            ticket.state = State.ANSWERED
+            self._date(ticket, now, at_answer=True)
+
+    def release(self, ticket: Ticket, now: int, *, keep_slot: bool = False) -> None:
+        """Give back what the ticket holds; with `keep_slot` all but the slot. Does nothing when it holds nothing."""
+        if ticket.state is State.GRANTED:
+            self._undo(ticket)
+        elif ticket.state is State.STARTED:
+            self._date(ticket, now, at_answer=True)
+        elif ticket.state is not State.ANSWERED and not ticket.holds_slot:
+            return
+        ticket.state = State.DONE
+        ticket.holds_slot = keep_slot
+        if not keep_slot:
+            self.running -= 1
+            if self._turns:
+                self._turns.give()
+
+    def withdraw(self, ticket: Ticket, now: int) -> None:
+        """Take back a ticket in whatever state: out of the queue, or with all it holds."""
+        waiting = ticket.state is State.WAITING
+        if waiting:
+            self.queued -= 1
+        self.release(ticket, now)
+        ticket.state = State.WITHDRAWN
+        if waiting:
+            self._tidy()
+
+    def withdraw_all(self, tickets: Iterable[Ticket], now: int) -> None:
+        """Take back several tickets."""
+        for ticket in tickets:
+            self.withdraw(ticket, now)
+
+    def settle(self, ticket: Ticket, actual: int | Mapping[str, int], now: int) -> None:
+        """Correct the reserved cost of a started ticket to what it really was, at its original start.
+
+        Args:
+            ticket: started, running or done; one that never started cost nothing, and this does nothing.
+            actual: the real cost in requests, or by budget; a budget not named keeps its estimate.
+            now: ns; what was estimated at 0 is charged from here.
+        """
+        if not ticket.started_at:
+            return
+        named = actual if isinstance(actual, Mapping) else {"requests": actual}
+        costs = list(ticket.costs)
+        for position, unit in enumerate(self._units):
+            if unit not in named:
+                continue
+            meter, estimate, mark = self._meters[position], costs[position], ticket.marks[position]
+            costs[position] = real = integer(named[unit], f"actual[{unit!r}]", 0)
+            if mark is not None:
+                meter.settle(mark, real - estimate)
+                continue
+            if estimate:
+                meter.undo(estimate)
+            if real:
+                meter.reserve(real)
+            if real and ticket.state is State.DONE:
+                ticket.marks[position] = meter.start(now, real)
+        ticket.costs = tuple(costs)
+
+    # ---- what answers taught -------------------------------------------------------------------
+
+    def succeeded(self, ticket: Ticket) -> None:
+        """Learn from a success: ramp up after a pause, shrink the learned gap."""
+        if self.pause.cap != NO_CAP or self.gap.learned:
+            self.gap.succeeded()
+            self.pause.succeeded(ticket.started_at)
+            self.refresh()
+
+    def refuse_until(self, ticket: Ticket, until: int, *, refused: bool, hinted: bool, block: bool) -> bool:
+        """Pause (or block) the host until `until`, ns; return whether that began a new episode.
+
+        Args:
+            ticket: whose answer said so.
+            until: ns.
+            refused: it was a refusal by rate: a new episode also widens the gap.
+            hinted: the server named the time; within an episode only such a time still counts.
+            block: nobody may wait for it; everybody in the queue is refused.
+        """
+        new = self.pause.pause(ticket.started_at, until, hinted=hinted)
+        if block:
+            self.pause.blocked_until = max(self.pause.blocked_until, until)
+        if new and refused:
+            self.gap.refused()
+        self.refresh()
+        if block:
+            self._drop(State.BLOCKED)
+        else:
+            self._expire(self.hold - 1, State.BLOCKED)
+        return new
+
+    def close(self) -> None:
+        """Refuse everybody who waits."""
+        self._drop(State.CLOSED)
+
+    def unblock(self) -> None:
+        """End pause, block and ramp."""
+        self.pause.unblock()
+        self.refresh()
+
+    def idle(self, now: int) -> bool:
+        """Whether forgetting this limiter loses nothing."""
+        quiet = not self.running and not self.queued and self.hold <= now and not self.gap.width
+        return quiet and self.cap >= self._limit and all(meter.idle(now) for meter in self._meters)
+
+    def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
+        """Return when a request of these costs could start if it stood at the head with a free slot, ns, or NEVER."""
+        return self._earliest(Ticket(0, self.ordinary if costs is None else costs), now)
+
+    # ---- helpers -------------------------------------------------------------------------------
+
+    def _head(self) -> list[Entry]:
+        """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
+        for heap in (self._holders, self._queue):
+            while heap and heap[0][2].state is not State.WAITING:
+                heapq.heappop(heap)
+            if heap:
+                return heap
+        raise AssertionError("queued > 0 with empty heaps")
+
+    def _earliest(self, ticket: Ticket, now: int) -> int:
+        start = max(now, self.hold, self.gap.earliest(now))
+        for meter, cost in zip(self._meters, ticket.costs, strict=True):
+            if cost:
+                start = max(start, meter.earliest(now, cost))
+        return start
+
+    def _grant(self, ticket: Ticket) -> None:
+        ticket.state = State.GRANTED
+        ticket.started_at = 0
+        ticket.marks = [None] * len(self._meters)
+        self.gap.reserve()
+        for meter, cost in zip(self._meters, ticket.costs, strict=True):
+            if cost:
+                meter.reserve(cost)
+        if not ticket.holds_slot:
+            self.running += 1
+
+    def _undo(self, ticket: Ticket) -> None:
+        self.gap.undo()
+        for meter, cost in zip(self._meters, ticket.costs, strict=True):
+            if cost:
+                meter.undo(cost)
+
+    def _date(self, ticket: Ticket, now: int, *, at_answer: bool) -> None:
+        for position, meter in enumerate(self._meters):
+            if self._at_answer[position] is at_answer and ticket.costs[position]:
+                ticket.marks[position] = meter.start(now, ticket.costs[position])
+
+    def _refuse(self, ticket: Ticket, state: State) -> None:
+        ticket.state = state
+        self._refused.append(ticket)
+
+    def _expire(self, now: int, state: State = State.EXPIRED) -> None:
+        """Refuse those whose deadline is `now` or before."""
+        heap = self._deadlines
+        while heap and (heap[0][0] <= now or heap[0][2].state is not State.WAITING):
+            ticket = heapq.heappop(heap)[2]
+            if ticket.state is State.WAITING:
+                self.queued -= 1
+                self._refuse(ticket, state)
+
+    def _drop(self, state: State) -> None:
+        """Refuse everybody in the queue."""
+        for heap in (self._holders, self._queue):
+            for _, _, ticket in heap:
+                if ticket.state is State.WAITING:
+                    self.queued -= 1
+                    self._refuse(ticket, state)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Rebuild the heaps when most of what lies in them is gone."""
+        for heap in (self._holders, self._queue, self._deadlines):
+            if len(heap) > 2 * self.queued + 64:
+                heap[:] = [entry for entry in heap if entry[2].state is State.WAITING]
+                heapq.heapify(heap)

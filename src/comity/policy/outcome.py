@@ -1,0 +1,43 @@
+"""Outcome: what one attempt came to, as far as a decision needs to know it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from comity.errors import Sent
+
+Failure = Literal["connect", "timeout", "lost", "truncated", "bad", "deadline", "cancelled"]
+"""Why no (whole) answer came.
+
+connect: no connection.  timeout: a limit of the attempt ran out.  lost: the connection ended before the answer began.
+truncated: it ended within the answer.  bad: the answer is no HTTP or cannot be decoded.  deadline: the caller's own
+limit ran out.  cancelled: the caller gave up.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One attempt's end: a status, or a failure, never both.
+
+    Args:
+        status: the answer's status code, None when there was no whole answer.
+        failure: why there was none.
+        sent: whether bytes of the request were handed to the socket ("maybe": their fate is unknown).
+        retry_after: the wait that the answer asked for, ns from the answer's arrival, None when it named none.
+    """
+
+    status: int | None = None
+    failure: Failure | None = None
+    sent: Sent = "yes"
+    retry_after: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether this is an answer below 400."""
+        return self.status is not None and self.status < 400
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server refused by rate (429)."""
+        return self.status == 429

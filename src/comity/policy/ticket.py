@@ -1,0 +1,61 @@
+"""Ticket: one request's way through the gate.
+
+NEW ─► WAITING ─► GRANTED ─► STARTED ─► ANSWERED ─► DONE         `release` is the one way to DONE;
+          │          │           │                    ▲ │          from there a retry goes back to WAITING
+          │          └───────────┴────────────────────┘ └─► WAITING
+          └─► EXPIRED, BLOCKED, WITHDRAWN or CLOSED
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from comity.policy.windows import NEVER
+
+
+class State(IntEnum):
+    """Where a ticket stands; the numbers only order the way of one attempt."""
+
+    NEW = 0
+    WAITING = 1
+    GRANTED = 2
+    STARTED = 3
+    ANSWERED = 4
+    DONE = 5
+    EXPIRED = 6
+    BLOCKED = 7
+    WITHDRAWN = 8
+    CLOSED = 9
+
+
+class Ticket:
+    """One request's place: what it costs, since when it waits, how long it may, and what it holds.
+
+    Args:
+        priority: 0 (first) to 9.
+        costs: one number for each meter of the limiter (see `HostLimiter.costs`).
+        deadline: ns; still waiting then, it expires.
+    """
+
+    __slots__ = (
+        "costs",
+        "deadline",
+        "enqueued_at",
+        "holds_slot",
+        "marks",
+        "priority",
+        "started_at",
+        "state",
+        "waiter",
+    )
+
+    def __init__(self, priority: int, costs: tuple[int, ...], deadline: int = NEVER) -> None:
+        self.priority, self.costs, self.deadline = priority, costs, deadline
+        self.state = State.NEW
+        self.enqueued_at: int | None = None
+        self.started_at = 0
+        self.marks: list[int | None] = []
+        self.holds_slot = False
+        self.waiter: Any = None
+        """Belongs to the engine: how to tell the one who waits."""
