@@ -4,7 +4,7 @@ Public names are loaded on first use, so `import comity` starts no event loop ma
 
 Example:
     >>> import comity
-    >>> comity.Rate("50/5s").count
+    >>> comity.Policy(rate="50/5s", concurrency=4).rate[0].max
     50
 """
 

@@ -1,0 +1,49 @@
+"""The README is true: its programs run, and its table of options is the command's."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from comity.testing import Upstream
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def comity_help(*command):
+    wide = {"COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "comity.cli", *command, "--help"], capture_output=True, text=True, check=True, env=wide
+    )
+    return ran.stdout
+
+
+def test_there_are_programs_to_run():
+    assert len(PROGRAMS) >= 2
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_runs_and_prints_something(program):
+    with Upstream() as upstream:
+        local = program.replace("https://api.example.com", f"{upstream.url}/ok")
+        ran = subprocess.run([sys.executable, "-W", "error", "-c", local], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.strip()
+
+
+def test_the_table_of_options_is_that_of_comity_run():
+    table = README.partition("### Options")[2].partition("Durations are")[0]
+    documented = set(re.findall(r"`(?:-o`, `)?(--[a-z-]+)", table))
+    offered = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", comity_help("run"))) - {"--help"}
+    assert documented == offered
+
+
+@pytest.mark.parametrize("command", ["run", "get", "upstream"])
+def test_each_command_that_is_documented_exists_and_says_what_it_does(command):
+    assert f"comity {command} " in README
+    assert f"comity {command}" in comity_help(command)
