@@ -1,0 +1,32 @@
+"""Writing to disk so that a kill or a full disk leaves nothing half done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+fdatasync = getattr(os, "fdatasync", os.fsync)
+"""Put a file's data on the disk; macOS and Windows have fsync alone."""
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write everything, however often the system takes less.
+
+    Raises:
+        OSError: the disk is full, the file too large, the pipe closed.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename within a directory last through a power cut, where directories can be opened."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

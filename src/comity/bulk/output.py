@@ -1,0 +1,167 @@
+"""Output: where results go. A JSON lines file, a SQLite table (sqlite.py) or a stream (stream.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from comity.bulk.files import sync_directory, write_all
+from comity.errors import OptionsError, StoreError
+
+UNKNOWN = "unknown"
+"""The error type of a row that may or may not have been carried out."""
+
+
+class FoundError(msgspec.Struct):
+    """What a found result says about its failure."""
+
+    type: str
+
+
+class FoundAttempt(msgspec.Struct):
+    """What a found result says about an attempt."""
+
+    sent: str = "no"
+
+
+class Found(msgspec.Struct):
+    """A result of an earlier run, as far as going on needs it."""
+
+    line: int
+    ok: bool
+    method: str | None = None
+    status: int | None = None
+    error: FoundError | None = None
+    attempts: list[FoundAttempt] = []
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the request may have been carried out although no answer came."""
+        if self.error is not None and self.error.type == UNKNOWN:
+            return True
+        return not self.ok and self.status is None and any(each.sent != "no" for each in self.attempts)
+
+
+class Output(Protocol):
+    """Where results go."""
+
+    def found(self) -> Iterator[Found]:
+        """Yield the results of earlier runs; what a kill tore off is dropped."""
+
+    def keep(self, wanted: Callable[[Found], bool]) -> None:
+        """Drop the results that are not wanted, in one step that a kill cannot halve."""
+
+    def write(self, results: Sequence[bytes]) -> None:
+        """Add results, each a JSON object; when it returns a kill takes none of them."""
+
+    def sort(self) -> None:
+        """Bring the results into the order of the input."""
+
+    def close(self) -> None:
+        """Put everything on the disk and let go."""
+
+
+_decode = msgspec.json.Decoder(Found).decode
+
+
+class JsonLines:
+    """A file with one result a line, only ever appended to.
+
+    Args:
+        path: the file; it is made when there is none.
+
+    Raises:
+        OptionsError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise OptionsError("-o", str(path), "a path that can be written", str(error.strerror)) from None
+
+    def found(self) -> Iterator[Found]:
+        """Yield the results of earlier runs.
+
+        Raises:
+            OptionsError: a line is no result.
+        """
+        end = 0
+        for number, line in enumerate(self._lines(), 1):
+            if not line.endswith(b"\n"):
+                os.ftruncate(self._fd, end)
+                break
+            yield self._read(number, line)
+            end += len(line)
+
+    def keep(self, wanted: Callable[[Found], bool]) -> None:
+        """Write the file anew with the wanted results and let it take the old one's place."""
+        self._replace(line for number, line in enumerate(self._lines(), 1) if wanted(self._read(number, line)))
+
+    def write(self, results: Sequence[bytes]) -> None:
+        """Append results with one call to the system.
+
+        Raises:
+            StoreError: the disk is full or fails; the file then ends with its last whole line.
+        """
+        end = os.fstat(self._fd).st_size
+        try:
+            write_all(self._fd, b"\n".join(results) + b"\n")
+        except OSError as error:
+            os.ftruncate(self._fd, end)
+            raise StoreError(f"{self.path}: {error.strerror}") from error
+
+    def sort(self) -> None:
+        """Bring the lines into the order of the input, if they are not."""
+        places: list[tuple[int, int, int]] = []
+        offset = 0
+        for number, line in enumerate(self._lines(), 1):
+            places.append((self._read(number, line).line, offset, len(line)))
+            offset += len(line)
+        if any(one > other for one, other in zip(places, places[1:], strict=False)):
+            places.sort()
+            self._replace(os.pread(self._fd, size, start) for _, start, size in places)
+
+    def close(self) -> None:
+        """Put everything on the disk and let the file go."""
+        if self._fd >= 0:
+            os.fsync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _read(self, number: int, line: bytes) -> Found:
+        try:
+            return _decode(line)
+        except msgspec.DecodeError:
+            hint = f"line {number} of it is no result"
+            raise OptionsError("-o", str(self.path), "a new file, or the output of an earlier run", hint) from None
+
+    def _lines(self) -> Iterator[bytes]:
+        with open(self.path, "rb") as file:  # noqa: PTH123 - the same as Path.open, and quicker to read past
+            yield from file
+
+    def _replace(self, lines: Iterator[bytes]) -> None:
+        temporary = self.path.with_name(self.path.name + ".new")
+        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        try:
+            os.fchmod(fd, os.fstat(self._fd).st_mode & 0o7777)
+            block = bytearray()
+            for line in lines:
+                block += line
+                if len(block) > 1 << 20:
+                    write_all(fd, bytes(block))
+                    block.clear()
+            write_all(fd, bytes(block))
+            os.fsync(fd)
+            temporary.replace(self.path)
+        except OSError as error:
+            os.close(fd)
+            raise StoreError(f"{temporary}: {error.strerror}") from error
+        sync_directory(self.path.parent)
+        os.close(self._fd)
+        self._fd = fd

@@ -1,0 +1,191 @@
+"""Results: what stands in the output for one line."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from comity import redact
+from comity.bulk.output import UNKNOWN
+from comity.bulk.rows import Invalid, Row
+from comity.client import media
+from comity.client.messages import Response
+from comity.errors import BadResponse
+from comity.policy.attempt import Attempt
+
+_encode = msgspec.json.Encoder().encode
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class ErrorEntry(msgspec.Struct, gc=False):
+    """Why a row is not ok."""
+
+    type: str
+    message: str
+
+
+class AttemptEntry(msgspec.Struct, gc=False):
+    """One send, as a result shows it; times are seconds."""
+
+    number: int
+    status: int | None
+    error: str | None
+    waited: float
+    sent: str
+    timings: dict[str, float]
+
+
+class Result(msgspec.Struct, gc=False):
+    """One line of the output.
+
+    Attributes:
+        id: the input's id, else the line number.
+        line: the number of the input line, counted through all inputs.
+        url, method: of the request, secrets masked.
+        ok: whether the answer was a success (2xx) that could be read.
+        status: the answer's status.
+        body: a JSON value, text, or {"base64": ...}; null with --no-body.
+        elapsed: seconds from the first send to the end, waits between sends included.
+        attempts: every send.
+        error: why it is not ok; absent when it is.
+    """
+
+    id: str | int
+    line: int
+    url: str | None
+    method: str | None
+    ok: bool
+    status: int | None
+    body: Any
+    elapsed: float
+    attempts: list[AttemptEntry]
+    error: ErrorEntry | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """What of a body goes into a result.
+
+    Args:
+        keep: whether any of it does.
+        limit: the longest body in bytes; a longer one is an error.
+    """
+
+    keep: bool = True
+    limit: int | None = None
+
+
+def of_response(row: Row, response: Response, elapsed: float, bodies: Bodies) -> Result:
+    """Return the result of a whole answer."""
+    error: ErrorEntry | msgspec.UnsetType = msgspec.UNSET
+    body: Any = None
+    if not response.ok:
+        error = ErrorEntry("StatusError", _status_text(response))
+    if bodies.limit is not None and len(response.content) > bodies.limit:
+        text = f"the body has {len(response.content)} bytes, --max-body allows {bodies.limit}"
+        error = error or ErrorEntry("BadResponse", text)
+    elif bodies.keep:
+        try:
+            body = body_of(response)
+        except BadResponse as bad:
+            error, body = error or ErrorEntry("BadResponse", str(bad)), response.text
+    result = _result(row, elapsed, response.attempts)
+    result.ok, result.status, result.body, result.error = error is msgspec.UNSET, response.status_code, body, error
+    return result
+
+
+def of_error(row: Row, kind: str, message: str, elapsed: float, attempts: Sequence[Attempt] = ()) -> Result:
+    """Return the result of a row without a whole answer."""
+    result = _result(row, elapsed, attempts)
+    last = attempts[-1] if attempts else None
+    result.status = last.status if last is not None else None
+    result.error = ErrorEntry(kind, redact.text(message))
+    return result
+
+
+def of_invalid(invalid: Invalid) -> Result:
+    """Return the result of a line that is no request."""
+    return Result(
+        id=invalid.line if invalid.id is None else invalid.id,
+        line=invalid.line,
+        url=None if invalid.url is None else redact.url(invalid.url),
+        method=invalid.method,
+        ok=False,
+        status=None,
+        body=None,
+        elapsed=0.0,
+        attempts=[],
+        error=ErrorEntry("invalid", redact.text(invalid.message)),
+    )
+
+
+def of_unknown(row: Row | Invalid) -> Result:
+    """Return the result of a row that was being sent when an earlier run was killed."""
+    result = of_invalid(row) if isinstance(row, Invalid) else _result(row, 0.0, ())
+    text = "an earlier run was stopped while this was being sent; it may have been carried out (--resend-unknown)"
+    result.error = ErrorEntry(UNKNOWN, text)
+    return result
+
+
+def encode(result: Result) -> bytes:
+    """Return a result as one line of JSON, without its end."""
+    return _encode(result)
+
+
+def body_of(response: Response) -> Any:
+    """Return a body as it stands in a result.
+
+    JSON in UTF-8 is taken over as it came (numbers keep every digit), with its line breaks made blanks, which JSON
+    allows between values only.
+
+    Raises:
+        BadResponse: it says it is JSON and is not.
+    """
+    content = response.content
+    kind = media.kind(response.headers.get("content-type"))
+    if kind == "json" and content and content[0] in b'{["-0123456789tfn \n' and _is_plain_json(content):
+        return msgspec.Raw(content.replace(b"\r", b" ").replace(b"\n", b" ").strip())
+    data = response.data
+    return {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else data
+
+
+def _is_plain_json(content: bytes) -> bool:
+    try:
+        content.decode()
+        _skip(content)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:
+    return Result(
+        id=row.id,
+        line=row.line,
+        url=redact.url(row.url),
+        method=row.method,
+        ok=False,
+        status=None,
+        body=None,
+        elapsed=round(elapsed, 6),
+        attempts=[_attempt(each) for each in attempts],
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptEntry:
+    timings = {name: round(value, 6) for name, value in attempt.timings.as_dict().items()}
+    return AttemptEntry(
+        attempt.number, attempt.status, attempt.error, round(attempt.waited, 6), attempt.sent, timings
+    )
+
+
+def _status_text(response: Response) -> str:
+    text = f"answered {response.status_code} {response.reason}".rstrip()
+    location = response.headers.get("location")
+    if 300 <= response.status_code < 400 and location:
+        return f"{text}; redirects are not followed: {redact.url(location)}"
+    return text

@@ -1,0 +1,329 @@
+"""Row and Invalid: one line of the input, as a request or as the reason why it is none."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from comity.bulk.template import UrlTemplate
+from comity.errors import OptionsError
+from comity.policy import units
+
+Id = str | int
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_FORBIDDEN_IN_VALUE = re.compile(r"[\x00\r\n]")  # RFC 9110 section 5.5
+_JSON_TYPE = {"content-type": "application/json"}
+
+
+class Row(msgspec.Struct, kw_only=True, gc=False):
+    """One request of the input.
+
+    Attributes:
+        line: its line number; it names the row in the journal.
+        id: the input's id, else the line number; ids may repeat.
+        host: what rows of one host share: lower-case host and port.
+        size: bytes that it holds in memory, about.
+        started: whether a byte of it was sent, by this run.
+        on_wire: whether one of its attempts is being sent or answered now.
+    """
+
+    line: int
+    id: Id
+    url: str
+    host: str
+    method: str = "GET"
+    headers: dict[str, str] | None = None
+    params: dict[str, Any] | None = None
+    content: bytes | None = None
+    priority: int = 5
+    cost: int | dict[str, int] = 1
+    idempotent: bool | None = None
+    size: int = 0
+    started: bool = False
+    on_wire: bool = False
+
+
+class Invalid(msgspec.Struct, kw_only=True, gc=False):
+    """A line that is no request.
+
+    Attributes:
+        field: the field at fault, or None when the line as a whole is.
+        message: what is wrong and what would be right.
+    """
+
+    line: int
+    message: str
+    field: str | None = None
+    id: Id | None = None
+    url: str | None = None
+    method: str | None = None
+
+
+class RowError(ValueError):
+    """A line cannot be used; the reader turns it into an `Invalid`."""
+
+    def __init__(self, field: str | None, message: str) -> None:
+        super().__init__(message)
+        self.field, self.message = field, message
+
+
+class _Object(msgspec.Struct, forbid_unknown_fields=True):
+    """What an input object may hold; null is as good as absent."""
+
+    url: str | None = None
+    id: str | int | None = None
+    method: str | None = None
+    headers: dict[str, str] | None = None
+    params: dict[str, str | int | float | bool | list[str | int | float | bool] | None] | None = None
+    json: msgspec.Raw = msgspec.Raw()  # noqa: RUF009 - an immutable value
+    body: str | dict[str, str] | None = None
+    priority: int | None = None
+    cost: int | dict[str, int] | None = None
+    idempotent: bool | None = None
+
+
+FIELDS = _Object.__struct_fields__
+_decode = msgspec.json.Decoder(_Object).decode
+_decode_any = msgspec.json.Decoder().decode
+
+
+class RowParser:
+    """Turn a line's bytes into a Row.
+
+    Args:
+        method: method of rows that name none.
+        headers: headers of every row; a row's own replace them, whatever the case of the name.
+        template: fills the URL of objects and table rows that have none.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        template: UrlTemplate | None = None,
+    ) -> None:
+        self.method, self.template = method, template
+        self.headers = dict(headers or {})
+
+    def parse(self, line: int, data: bytes) -> Row | Invalid:
+        """Return the row of an object, of a URL in quotes or of a bare URL."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            return Invalid(line=line, message=f"line {line} is not UTF-8 (byte {error.start + 1})")
+        begin = text.lstrip()[:1]
+        spec = _Object()
+        try:
+            if begin == "{":
+                spec = self._object(data)
+                return self._row(line, len(data), spec)
+            if begin == '"':
+                spec = _Object(url=_string(data))
+            elif begin == "[":
+                raise RowError(None, "an array is no request; a line holds an object with a url, or a URL")
+            else:
+                spec = _Object(url=text.strip())
+                if "://" not in text:
+                    raise RowError(None, "neither a JSON object nor a URL")
+            return self._row(line, len(data), spec)
+        except RowError as error:
+            return _invalid(line, error, spec)
+
+    def from_columns(self, line: int, size: int, values: Mapping[str, str]) -> Row | Invalid:
+        """Return the row of a table's record: `id`, `url`, `method` and `body` are taken, the template may use any."""
+        taken = {name: values[name] for name in ("id", "method", "body") if values.get(name)}
+        spec = _Object(**taken)
+        try:
+            spec.url = self._filled(values) if self.template else values.get("url", "").strip()
+            return self._row(line, size, spec)
+        except RowError as error:
+            return _invalid(line, error, spec)
+
+    def _object(self, data: bytes) -> _Object:
+        if self.template is not None:
+            return self._object_with_columns(data)
+        try:
+            return _decode(data)
+        except msgspec.ValidationError as error:
+            raise _wrong_field(str(error)) from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise RowError(None, f"not JSON: {_plain(error)}") from None
+
+    def _object_with_columns(self, data: bytes) -> _Object:
+        """With a template an object may hold any names; those that are no field of ours are columns."""
+        try:
+            values = _decode_any(data)
+            spec = msgspec.convert({name: value for name, value in values.items() if name in FIELDS}, _Object)
+        except msgspec.ValidationError as error:
+            raise _wrong_field(str(error)) from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise RowError(None, f"not JSON: {_plain(error)}") from None
+        if spec.url is None:
+            columns = {name: str(value) for name, value in values.items() if isinstance(value, (str, int, float))}
+            spec.url = self._filled(columns)
+        return spec
+
+    def _filled(self, values: Mapping[str, str]) -> str:
+        assert self.template is not None
+        try:
+            return self.template.fill(values)
+        except KeyError as error:
+            name = error.args[0]
+            raise RowError(name, f"column {name!r} of the --url template is missing or empty") from None
+
+    def _row(self, line: int, size: int, spec: _Object) -> Row:
+        url = spec.url
+        if not url:
+            raise RowError("url", "the url is missing")
+        host = host_of(url)
+        method = spec.method or self.method or "GET"
+        if not _TOKEN.fullmatch(method):
+            raise RowError("method", f"{method!r} is no HTTP method")
+        row = Row(
+            line=line,
+            id=line if spec.id is None else spec.id,
+            url=url,
+            host=host,
+            method=method.upper(),
+            headers=self._merged(spec.headers),
+            params=spec.params,
+            idempotent=spec.idempotent,
+            size=size + 512,
+        )
+        self._content(row, spec)
+        if spec.priority is not None:
+            row.priority = _checked(units.priority, spec.priority, "priority")
+        if spec.cost is not None:
+            row.cost = _cost(spec.cost)
+        return row
+
+    def _merged(self, own: dict[str, str] | None) -> dict[str, str] | None:
+        if not own:
+            return self.headers or None
+        for name, value in own.items():
+            check_header(name, value)
+        names = {name.lower() for name in own}
+        return {name: value for name, value in self.headers.items() if name.lower() not in names} | own
+
+    @staticmethod
+    def _content(row: Row, spec: _Object) -> None:
+        raw = bytes(spec.json)
+        has_json = bool(raw) and raw != b"null"
+        if spec.body is None and not has_json:
+            return
+        if spec.body is not None and has_json:
+            raise RowError("body", "json and body exclude each other")
+        if has_json:
+            row.content = raw
+            names = {name.lower() for name in row.headers or ()}
+            if "content-type" not in names:
+                row.headers = (row.headers or {}) | _JSON_TYPE
+        elif isinstance(spec.body, str):
+            row.content = spec.body.encode()
+        else:
+            row.content = _binary(spec.body)
+
+
+def host_of(url: str) -> str:
+    """Return the host (and port, when one is named) of an http or https URL.
+
+    Raises:
+        RowError: the URL cannot be sent.
+    """
+    if _CONTROL.search(url):
+        raise RowError("url", "the url holds a control character; percent-encode it")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        # urlsplit's own text may quote the user and password.
+        reason = "its port is no number from 0 to 65535" if "ort" in str(error) else "its host cannot be read"
+        raise RowError("url", f"the url cannot be used: {reason}") from None
+    if parts.scheme not in ("http", "https"):
+        scheme = f"scheme {parts.scheme!r}" if parts.scheme else "a url without a scheme"
+        raise RowError("url", f"{scheme} is not supported; http and https are")
+    if not host:
+        raise RowError("url", "the url has no host")
+    return host if port is None else f"{host}:{port}"
+
+
+def check_header(name: str, value: str) -> None:
+    """Refuse what would break out of a header line (RFC 9110 section 5.5).
+
+    Raises:
+        RowError: the name is no token, or the value holds CR, LF or NUL.
+    """
+    if not _TOKEN.fullmatch(name):
+        raise RowError("headers", f"{name!r} is no header name")
+    if _FORBIDDEN_IN_VALUE.search(value):
+        raise RowError("headers", f"the value of header {name!r} holds CR, LF or NUL")
+
+
+def _binary(body: dict[str, str] | None) -> bytes:
+    if body is None or set(body) != {"base64"}:
+        raise RowError("body", 'the body is a string or {"base64": "..."}')
+    try:
+        return base64.b64decode(body["base64"], validate=True)
+    except (binascii.Error, ValueError):
+        raise RowError("body", "the body's base64 cannot be decoded") from None
+
+
+def _cost(cost: int | dict[str, int]) -> int | dict[str, int]:
+    for amount in cost.values() if isinstance(cost, dict) else (cost,):
+        _checked(units.integer, amount, "cost", "cost", 0)
+    return cost
+
+
+def _checked(check: Any, value: object, field: str, *more: object) -> Any:
+    try:
+        return check(value, *more)
+    except OptionsError as error:
+        raise RowError(field, str(error)) from None
+
+
+def _string(data: bytes) -> str:
+    try:
+        value = _decode_any(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RowError(None, f"not JSON: {_plain(error)}") from None
+    assert isinstance(value, str)
+    return value.strip()
+
+
+def _plain(error: Exception) -> str:
+    return str(error).removeprefix("JSON is malformed: ")
+
+
+def _wrong_field(found: str) -> RowError:
+    """Say a decoder's complaint with the field's name, and the nearest name for an unknown one."""
+    unknown = re.search(r"unknown field `(.*?)`", found)
+    if unknown:
+        name = unknown[1]
+        nearest = difflib.get_close_matches(name, FIELDS, n=1)
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; the fields are {', '.join(FIELDS)}"
+        return RowError(name, f"unknown field {name!r}{hint}")
+    complaint, _, path = found.partition(" - at `$.")
+    field = re.split(r"[.\[`]", path)[0] or None
+    return RowError(field, complaint.replace("`", ""))
+
+
+def _invalid(line: int, error: RowError, spec: _Object) -> Invalid:
+    where = f"line {line}" + (f", field {error.field}" if error.field else "")
+    return Invalid(
+        line=line,
+        field=error.field,
+        message=f"{where}: {error.message}",
+        id=spec.id,
+        url=spec.url,
+        method=spec.method,
+    )

@@ -1,0 +1,115 @@
+"""Table: CSV and TSV records out of lines (RFC 4180); the first record names the columns."""
+
+from __future__ import annotations
+
+import csv
+from typing import NamedTuple
+
+from comity.bulk.lines import Line
+from comity.bulk.rows import Invalid, Row, RowParser
+from comity.errors import OptionsError
+
+_MAX_LINES = 1000
+_INCOMPLETE = "unexpected end of data"
+
+
+class Record(NamedTuple):
+    """What makes one row: a line, or the lines of a table's record.
+
+    Attributes:
+        line: number of its first line.
+        data: its bytes.
+        header: whether it names the columns and is no row.
+        too_long: whether it is over the limit.
+    """
+
+    line: int
+    data: bytes
+    header: bool = False
+    too_long: bool = False
+
+
+class Table:
+    """Join lines to records, and read records by the names of the columns.
+
+    A quoted value may hold line breaks. The record's number is that of its first line.
+
+    Args:
+        name: the input's name, for messages.
+        delimiter: "," or a tab.
+        parser: makes the rows.
+    """
+
+    def __init__(self, name: str, delimiter: str, parser: RowParser) -> None:
+        self.name, self.delimiter, self.parser = name, delimiter, parser
+        self.columns: list[str] | None = None
+        self._open: list[Line] = []
+
+    def feed(self, line: Line) -> Record | None:
+        """Return the record that this line completes."""
+        if not self._open and not line.data.strip() and not line.too_long:
+            return None
+        continued = bool(self._open)
+        self._open.append(line)
+        # Only a quote can close a quoted value, so other lines of it need no look.
+        if line.too_long or len(self._open) > _MAX_LINES or ((not continued or b'"' in line.data) and self._whole()):
+            return self._record()
+        return None
+
+    def finish(self) -> Record | None:
+        """Return what is left when the input ends within a quoted value."""
+        return self._record() if self._open else None
+
+    def parse(self, record: Record) -> Row | Invalid:
+        """Return a record's row."""
+        assert self.columns is not None
+        line = record.line
+        try:
+            cells = self._cells(record.data)
+        except UnicodeDecodeError:
+            return Invalid(line=line, message=f"line {line} is not UTF-8")
+        except csv.Error as error:
+            reason = "a quoted value has no end" if str(error) == _INCOMPLETE else str(error)
+            return Invalid(line=line, message=f"line {line}: {reason}")
+        if len(cells) > len(self.columns):
+            extra = f"{len(cells)} values for {len(self.columns)} columns"
+            return Invalid(line=line, message=f"line {line}: {extra}; quote a value that holds {self.delimiter!r}")
+        return self.parser.from_columns(line, len(record.data), dict(zip(self.columns, cells, strict=False)))
+
+    def _whole(self) -> bool:
+        try:
+            self._cells(b"\n".join(line.data for line in self._open))
+        except csv.Error as error:
+            return str(error) != _INCOMPLETE
+        except UnicodeDecodeError:
+            return True
+        return True
+
+    def _record(self) -> Record:
+        lines, self._open = self._open, []
+        data = b"\n".join(line.data for line in lines)
+        too_long = len(lines) > _MAX_LINES or lines[-1].too_long
+        header = self.columns is None
+        if header:
+            self._name_columns(data)
+        return Record(lines[0].number, data, header, too_long)
+
+    def _cells(self, data: bytes) -> list[str]:
+        # Line breaks within the record are part of a quoted value, so they are handed over as one piece.
+        return next(csv.reader([data.decode()], delimiter=self.delimiter, strict=True), [])
+
+    def _name_columns(self, data: bytes) -> None:
+        try:
+            names = [name.strip() for name in self._cells(data)]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise OptionsError("INPUT", self.name, "a table whose first line names the columns", str(error)) from None
+        template = self.parser.template
+        needed = template.columns if template else ("url",)
+        missing = [name for name in needed if name not in names]
+        if missing and template:
+            have = ", ".join(names)
+            raise OptionsError("--url", template.text, f"{self.name} has the columns {have}", f"not {missing[0]!r}")
+        if missing:
+            hint = "or --url 'https://api.example.com/{id}' with the name of a column in braces"
+            raise OptionsError("INPUT", self.name, "a table with a column named url", hint)
+        self.columns = names

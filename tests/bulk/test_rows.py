@@ -1,0 +1,149 @@
+"""RowParser: what a line may hold, and how a line that cannot be used is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from comity.bulk.rows import Invalid, Row, RowParser
+from comity.bulk.template import UrlTemplate
+from comity.errors import OptionsError
+
+URL = "http://api.example.com/x"
+
+
+def parse(value, **options) -> Row | Invalid:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return RowParser(**options).parse(3, data)
+
+
+@pytest.mark.parametrize("line", [URL.encode(), f'  "{URL}" '.encode(), f'{{"url":"{URL}"}}'.encode()])
+def test_an_object_a_quoted_and_a_bare_url_are_the_same_request(line):
+    row = parse(line)
+    assert isinstance(row, Row)
+    assert (row.line, row.id, row.url, row.host, row.method) == (3, 3, URL, "api.example.com", "GET")
+
+
+def test_every_field_is_taken():
+    row = parse(
+        {
+            "url": URL,
+            "id": "a",
+            "method": "put",
+            "headers": {"X-A": "1"},
+            "params": {"q": [1, "b"]},
+            "json": {"n": 1.10},
+            "priority": 2,
+            "cost": {"tokens": 1200},
+            "idempotent": False,
+        }
+    )
+    assert isinstance(row, Row)
+    assert (row.id, row.method, row.params, row.priority) == ("a", "PUT", {"q": [1, "b"]}, 2)
+    assert (row.cost, row.idempotent) == ({"tokens": 1200}, False)
+    assert row.headers == {"X-A": "1", "content-type": "application/json"}
+
+
+def test_json_is_sent_byte_for_byte_as_it_stands():
+    row = parse(b'{"url":"http://a/","json":{"big": 12345678901234567890123, "f": 1.10}}')
+    assert isinstance(row, Row)
+    assert row.content == b'{"big": 12345678901234567890123, "f": 1.10}'
+
+
+@pytest.mark.parametrize(("body", "content"), [("h\u00e9", b"h\xc3\xa9"), ({"base64": "AP+A"}, b"\x00\xff\x80"), ("", b"")])
+def test_a_body_is_text_or_base64(body, content):
+    row = parse({"url": URL, "body": body})
+    assert isinstance(row, Row)
+    assert row.content == content
+
+
+def test_null_is_as_good_as_absent():
+    row = parse(dict.fromkeys(("id", "method", "headers", "params", "json", "body", "cost"), None) | {"url": URL})
+    assert isinstance(row, Row)
+    assert (row.id, row.method, row.content, row.cost) == (3, "GET", None, 1)
+
+
+def test_a_rows_own_header_replaces_the_common_one_whatever_its_case():
+    row = parse({"url": URL, "headers": {"x-a": "own"}}, headers={"X-A": "common", "X-B": "2"})
+    assert isinstance(row, Row)
+    assert row.headers == {"X-B": "2", "x-a": "own"}
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "says"),
+    [
+        (b"not json", None, "neither a JSON object nor a URL"),
+        (b'{"url": ', None, "not JSON"),
+        (b'{"url": "http://a/"} x', None, "not JSON"),
+        (b'{"url": "http://a/", "json": ' + b"[" * 100_000, None, "not JSON"),
+        (b"[1]", None, "array"),
+        (b"\xff\xfe", None, "not UTF-8 (byte 1)"),
+        (b'{"url":"http://a/","json":"\xff"}', None, "not UTF-8"),
+        ({"id": 1}, "url", "missing"),
+        ({"url": ""}, "url", "missing"),
+        ({"url": 5}, "url", "Expected str"),
+        ({"url": "ftp://a/"}, "url", "'ftp' is not supported"),
+        ({"url": "/path"}, "url", "without a scheme"),
+        ({"url": "http:///x"}, "url", "no host"),
+        ({"url": "http://h:99999/"}, "url", "port"),
+        ({"url": "http://[::1/"}, "url", "host cannot be read"),
+        ({"url": "http://a/b\tc"}, "url", "percent-encode"),
+        ({"url": "http://a/\r\nX: 1"}, "url", "control character"),
+        ({"url": URL, "method": "GE T"}, "method", "no HTTP method"),
+        ({"url": URL, "method": 1}, "method", "Expected str"),
+        ({"url": URL, "headers": {"X": 1}}, "headers", "Expected str"),
+        ({"url": URL, "headers": {"X": "a\r\nY: b"}}, "headers", "CR, LF or NUL"),
+        ({"url": URL, "headers": {"X Y": "a"}}, "headers", "no header name"),
+        ({"url": URL, "priority": 10}, "priority", "0 up to 9"),
+        ({"url": URL, "priority": 2.5}, "priority", "Expected int"),
+        ({"url": URL, "cost": -1}, "cost", "0 or more"),
+        ({"url": URL, "cost": True}, "cost", "Expected int"),
+        ({"url": URL, "json": 1, "body": "x"}, "body", "exclude each other"),
+        ({"url": URL, "body": {"b64": "x"}}, "body", "base64"),
+        ({"url": URL, "body": {"base64": "?"}}, "body", "cannot be decoded"),
+        ({"url": URL, "idempotent": "yes"}, "idempotent", "Expected bool"),
+        ({"url": URL, "boddy": "x"}, "boddy", "did you mean 'body'"),
+        ({"url": URL, "zzzzzz": "x"}, "zzzzzz", "the fields are url, id"),
+    ],
+)
+def test_a_line_that_is_no_request_names_line_and_field(line, field, says):
+    """BK-05, HI-01, UH-03: nothing is raised."""
+    found = parse(line)
+    assert isinstance(found, Invalid)
+    assert (found.line, found.field) == (3, field)
+    assert "line 3" in found.message
+    assert says in found.message
+    if field:
+        assert f"field {field}" in found.message
+
+
+def test_a_url_that_cannot_be_read_does_not_repeat_its_password():
+    """SC-05"""
+    for url in ("http://k:S3CR@ho st:80", "http://k:S3CR@[::1", "http://k:S3CR@h:99999"):
+        found = parse({"url": url})
+        assert isinstance(found, Invalid)
+        assert "S3CR" not in found.message
+
+
+def test_an_object_may_hold_a_templates_columns():
+    row = parse({"user": "a/b", "id": 7}, template=UrlTemplate("http://api/{user}/{id}"))
+    assert isinstance(row, Row)
+    assert (row.url, row.id) == ("http://api/a%2Fb/7", 7)
+
+
+def test_a_column_that_an_object_lacks_is_told():
+    found = parse({"id": 7}, template=UrlTemplate("http://api/{user}"))
+    assert isinstance(found, Invalid)
+    assert found.field == "user"
+
+
+@pytest.mark.parametrize("text", ["http://a/", "http://a/{}", "http://a/{x!r}", "http://a/{x:5}", "http://a/{x.y}", "http://a/{x"])
+def test_a_template_takes_names_of_columns_alone(text):
+    with pytest.raises(OptionsError, match="--url"):
+        UrlTemplate(text)
+
+
+def test_a_template_encodes_values_whole():
+    """PE-01"""
+    assert UrlTemplate("http://a/{x}?q={y}&b={{}}").fill({"x": "a/b", "y": "c&d=é%"}) == "http://a/a%2Fb?q=c%26d%3D%C3%A9%25&b={}"
