@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from comity.errors import OptionsError
+from comity.policy.env import read_environment
+from comity.policy.header_names import HeaderNames
 from comity.policy.naming import check_names, named_options
 from comity.policy.rate import Rate
 from comity.policy.retry import Retry
@@ -32,6 +35,7 @@ class Policy:
         retry: a `Retry`, or a number of retries.
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
+        header_names: the API's own names of quota headers, besides the usual ones.
 
     Raises:
         OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
@@ -51,6 +55,7 @@ class Policy:
     retry: Retry
     timeout: Timeout
     deadline: float | None
+    header_names: HeaderNames | None
     min_gap_ns: int = field(init=False, repr=False, compare=False)
     queue_timeout_ns: int | None = field(init=False, repr=False, compare=False)
     ageing_ns: int | None = field(init=False, repr=False, compare=False)
@@ -69,7 +74,10 @@ class Policy:
         retry: Retry | int | None = None,
         timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
         deadline: Seconds | None = None,
+        header_names: HeaderNames | None = None,
     ) -> None:
+        if not isinstance(header_names, HeaderNames | None):
+            raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
         gap = duration(min_gap, "min_gap") or None
         turn = duration(queue_timeout, "queue_timeout")
         step = duration(ageing, "ageing", minimum=0.001)
@@ -85,6 +93,7 @@ class Policy:
             retry=Retry.of(retry),
             timeout=Timeout.of(timeout),
             deadline=end,
+            header_names=header_names,
             min_gap_ns=as_ns(gap) or 0,
             queue_timeout_ns=as_ns(turn),
             ageing_ns=as_ns(step),
@@ -103,6 +112,39 @@ class Policy:
         """
         given: dict[str, object] = {name: getattr(self, name) for name in OPTIONS}
         return policy_of(given | changes)
+
+    @classmethod
+    def from_env(
+        cls,
+        prefix: str,
+        default: Policy | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        strict: bool = False,
+    ) -> tuple[Policy, list[str]]:
+        """Return the policy that environment variables ask for; they win over `default`.
+
+        Args:
+            prefix: "SUBSTACK" reads SUBSTACK_RATE, _CONCURRENCY, _MIN_GAP, _RETRIES and _MAX_RETRY_WAIT.
+            default: what is not set; `Policy()` by default.
+            environ: the variables; `os.environ` by default.
+            strict: raise instead of passing over what does not parse.
+
+        Returns:
+            The policy, and a warning for each variable that was passed over.
+
+        Raises:
+            OptionsError: the prefix cannot start a variable's name; or `strict`, and then it lists every mistake.
+
+        Example:
+            >>> Policy.from_env("API", environ={"API_RATE": "60/min", "API_RETRIES": "0"})[0].retry.attempts
+            1
+        """
+        base = default or cls()
+        changes, warnings = read_environment(
+            prefix, base.retry, os.environ if environ is None else environ, strict=strict
+        )
+        return base.replace(**changes), warnings
 
 
 OPTIONS = tuple(each.name for each in fields(Policy) if each.init)

@@ -15,7 +15,7 @@ only fail again (RFC 9110, 10.2.3; RFC 6585, 4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -157,9 +157,9 @@ class CallState:
     """What one call has been through, the attempt that just ended included.
 
     Args:
-        attempts: sends, without the refusals that are counted apart.
-        refusals: 429s counted apart.
-        refusals_in_a_row: those since the last other outcome.
+        attempts: sends; 429s are left out unless `Retry(refusals=0)`.
+        refusals: 429s.
+        refusals_in_a_row: 429s since the last other outcome.
         idempotent: the request may be repeated (`Retry.repeatable`, or the caller said so).
         keyed: it carries an Idempotency-Key that the caller turned on.
         replayable: its body can be sent again.
@@ -175,12 +175,6 @@ class CallState:
     replayable: bool = True
     deadline: int | None = None
     started: int = 0
-
-    def after(self, retry: Retry, outcome: Outcome) -> CallState:
-        """Return the state with one more attempt counted."""
-        if outcome.status == 429 and retry.refusals:
-            return replace(self, refusals=self.refusals + 1, refusals_in_a_row=self.refusals_in_a_row + 1)
-        return replace(self, attempts=self.attempts + 1, refusals_in_a_row=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +224,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
 
     Args:
         retry: the rules.
-        call: what the call has been through, this attempt counted (`CallState.after`).
+        call: what the call has been through, this attempt counted.
         outcome: how this attempt ended.
         now: the present, ns on the clock of `call`.
         draw: uniform in [0, 1), for the jitter.
@@ -255,6 +249,8 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
         hint = longest
     asked = None if hint is None else now + hint
     if stop is not None:
+        if asked is None and status == 429 and isinstance(retry.backoff, Backoff):
+            asked = now + retry.backoff.wait(_index(retry, call, outcome), draw)  # others must not run into it too
         return GiveUp(stop, pause=asked)
     wait = _wait(retry, call, outcome, now, draw)
     if wait is None:

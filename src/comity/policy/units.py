@@ -34,7 +34,7 @@ _UNIT_NS = {
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3_600 * NS),
     **dict.fromkeys(("d", "day", "days"), 86_400 * NS),
 }
-_DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{0,18}))?")
+_DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 _PART = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([a-zµμ]+) ?")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _RATE = re.compile(r"([0-9]{1,15})(?: ?([a-z][a-z0-9_-]*))? ?/ ?(.+)")
