@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
-from comity.engine.clock import Clock
 from comity.engine.gate import Gate
 from comity.engine.observer import Observe
-from comity.errors import ClientClosed, HostBlocked, QueueFull, QueueTimeout, RequestError, TimedOut
+from comity.engine.refusal import refusal
+from comity.errors import QueueFull, RequestError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
 from comity.policy.events import Event, EventType
 from comity.policy.feedback import end_attempt
@@ -167,7 +166,15 @@ def converse(
                     tell("queued", number=number)
                 yield ticket
             if ticket.state is not State.GRANTED:
-                raise _refusal(ticket, call, gate, record=record, began=began, asked=asked)
+                raise refusal(
+                    ticket,
+                    gate,
+                    asked=asked,
+                    began=began,
+                    deadline=call.deadline,
+                    request=call.request,
+                    attempts=record,
+                )
             granted, wall = clock.now(), clock.wall()
             if tell:
                 tell("started", number=number, wait=(granted - ended) / 1e9)
@@ -251,34 +258,6 @@ def _entered(enter: Callable[[Ticket], bool], ticket: Ticket, call: Call, record
         return enter(ticket)
     except QueueFull as full:
         raise QueueFull(str(full), request=call.request, attempts=record) from None
-
-
-def _refusal(ticket: Ticket, call: Call, gate: Gate, *, record: list[Attempt], began: int, asked: int) -> RequestError:
-    """Return the error for a ticket whose turn did not come."""
-    now = gate.clock.now()
-    waited = (now - asked) / 1e9
-    common = {"request": call.request, "attempts": record}
-    if ticket.state is State.CLOSED:
-        return ClientClosed("the client was closed before the request's turn came", **common)
-    if ticket.state is State.BLOCKED:
-        seconds = max(0, gate.core.hold - now) / 1e9
-        until = moment(gate.clock, gate.core.hold)
-        text = f"{gate.core.name} is blocked until {until:%Y-%m-%d %H:%M:%S} UTC ({seconds:.3g} s); nothing was sent"
-        return HostBlocked(text, until=until, retry_after=seconds, **common)
-    if call.deadline is not None and ticket.deadline == call.deadline:
-        limit = (call.deadline - began) / 1e9
-        text = f"the deadline of {limit:.3g} s passed in the queue of {gate.core.name}; this attempt was not sent"
-        return TimedOut(text, phase="deadline", seconds=limit, sent="no", **common)
-    start = gate.core.earliest(now)
-    needed = None if start >= NEVER else (start - now) / 1e9
-    more = "" if needed is None else f"; the limits allow the next start in {needed:.3g} s"
-    text = f"no turn within {waited:.3g} s in the queue of {gate.core.name}{more}"
-    return QueueTimeout(text, waited=waited, needed=needed, **common)
-
-
-def moment(clock: Clock, at: int) -> datetime:
-    """Return the time of day at which the monotonic time `at` (ns) falls."""
-    return datetime.fromtimestamp((clock.wall() + at - clock.now()) / 1e9, UTC)
 
 
 def _attempt(

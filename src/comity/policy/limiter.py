@@ -130,6 +130,29 @@ class HostLimiter:
                 raise OptionsError("cost", amount, f"the limit is {most} {unit}: it could never start")
         return found
 
+    # ---- the short way, without a ticket: one request of ordinary cost that starts now and ends with `give_back`
+
+    def take(self, now: int) -> bool:
+        """Start one at once; return False when anything stands in its way or the rates need the long way."""
+        windows = self.quick
+        if windows is None or self.queued or self.running >= self.cap or self.hold > now:
+            return False
+        for window in windows:
+            if window.used >= window.limit and not window.fits(now, 1):
+                return False
+        for window in windows:
+            window.used += 1
+            window.times.append(now)
+        self.running += 1
+        return True
+
+    def give_back(self, now: int) -> None:
+        """End one that costs the ordinary cost and has started, by `take` or as a ticket."""
+        for meter, cost, at_answer in zip(self._meters, self.ordinary, self._at_answer, strict=True):
+            if at_answer and cost:
+                meter.start(now, cost)
+        self.running -= 1
+
     # ---- the way of a ticket -------------------------------------------------------------------
 
     def enqueue(self, ticket: Ticket, now: int) -> None:

@@ -1,0 +1,215 @@
+"""Limiter: the gate for any callable, from any loop and any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from comity.engine.clock import MONOTONIC, Clock
+from comity.engine.gate import Gate
+from comity.engine.permit import Permit
+from comity.engine.stats import Stats
+from comity.policy.limiter import HostLimiter
+from comity.policy.options import Policy, RateGiven
+from comity.policy.pause import NO_CAP
+from comity.policy.units import Seconds
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AHEAD = 8
+"""How many results per slot `map` lets be ready before the one whose turn it is."""
+
+
+class Limiter:
+    """At most so many callables at a time, and no more starts than the rates allow.
+
+    One Limiter serves any number of event loops and threads together. First come, first served inside a priority.
+
+    Args:
+        concurrency: how many may run at once; None: no limit.
+        rate: "50/5s", a `Rate`, or several that hold together.
+        min_gap: the least time between two starts, seconds or text.
+        max_queue: how many may wait.
+        queue_timeout: the longest wait, seconds or text.
+        ageing: after so long a wait a priority counts one step more urgent; None keeps priorities strict.
+        clock: what time it is; for tests.
+
+    Raises:
+        OptionsError: a value cannot be used.
+
+    Example:
+        limiter = Limiter(5, rate="100/min")
+        async with limiter:  # or, in a thread: with limiter:
+            ...
+        await limiter.run(fetch, "https://api.example/1")
+    """
+
+    def __init__(
+        self,
+        concurrency: int | None = 10,
+        *,
+        rate: RateGiven = None,
+        min_gap: Seconds | None = None,
+        max_queue: int = 100_000,
+        queue_timeout: Seconds | None = None,
+        ageing: Seconds | None = 60.0,
+        clock: Clock = MONOTONIC,
+    ) -> None:
+        self.policy = Policy(
+            concurrency=concurrency,
+            rate=rate,
+            min_gap=min_gap,
+            max_queue=max_queue,
+            queue_timeout=queue_timeout,
+            ageing=ageing,
+        )
+        self._core = HostLimiter(self.policy, clock.now(), name="limiter")
+        self._lock = threading.Lock()
+        self._now = clock.now
+        self._gate = Gate(self._core, clock, self._lock)
+
+    # The four methods below are plain functions with a short cut: an uncontended `async with` costs no coroutine.
+
+    def __aenter__(self) -> Awaitable[None]:
+        with self._lock:
+            if self._core.take(self._now()):
+                return _READY
+        return self._permit().enter_loop()
+
+    def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Awaitable[None]:
+        with self._lock:
+            core = self._core
+            if core.quick is not None and not core.queued:
+                core.running -= 1
+                return _READY
+        self._gate.change(core.give_back)
+        return _READY
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._core.take(self._now()):
+                return
+        self._permit().enter_thread()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            core = self._core
+            if core.quick is not None and not core.queued:
+                core.running -= 1
+                return
+        self._gate.change(core.give_back)
+
+    def acquire(
+        self, *, priority: int = 5, cost: int | Mapping[str, int] = 1, timeout: Seconds | None = None
+    ) -> Permit:
+        """Return a permit to enter, `async with` or `with`, that can be told what it really cost.
+
+        Args:
+            priority: 0 (first) to 9.
+            cost: in requests, or by budget ({"tokens": 1200}).
+            timeout: the longest wait, seconds or text; `queue_timeout` if None.
+
+        Raises:
+            OptionsError: the priority or cost cannot be used; a cost over a limit could never start.
+
+        Example:
+            async with limiter.acquire(priority=0, cost={"tokens": 1200}) as permit:
+                answer = await ask()
+                permit.settle({"tokens": answer.usage})
+        """
+        return Permit(self._gate, priority, cost, self.policy.queue_timeout if timeout is None else timeout)
+
+    async def run(self, call: Callable[..., Awaitable[R] | R], *args: Any, **kwargs: Any) -> R:
+        """Call `call(*args, **kwargs)`, sync or async, when its turn comes, and return its result.
+
+        Raises:
+            QueueFull, QueueTimeout, ClientClosed: its turn did not come; it was not called.
+        """
+        async with self:
+            result = call(*args, **kwargs)
+            return await result if isawaitable(result) else result
+
+    def call(self, call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """Call `call(*args, **kwargs)` when its turn comes, blocking this thread, and return its result.
+
+        Raises:
+            QueueFull, QueueTimeout, ClientClosed: its turn did not come; it was not called.
+        """
+        with self:
+            return call(*args, **kwargs)
+
+    async def map(
+        self, call: Callable[[T], Awaitable[R] | R], items: Iterable[T] | AsyncIterable[T]
+    ) -> AsyncIterator[R]:
+        """Call `call(item)` for every item and yield the results in the items' order, with bounded memory.
+
+        A slow call does not hold back others, up to 8 results per slot ahead of it. An error is raised in its place;
+        leaving the loop, by error or `break` (with `aclosing`), cancels what is under way.
+
+        Args:
+            call: sync or async.
+            items: sync or async; read only as far as needed.
+        """
+        bound = AHEAD * (self.policy.concurrency or 100)
+        tasks: deque[asyncio.Task[R]] = deque()
+        try:
+            async for item in _each(items):
+                tasks.append(asyncio.create_task(self.run(call, item)))
+                if len(tasks) >= bound:
+                    yield await tasks.popleft()
+            while tasks:
+                yield await tasks.popleft()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stats(self) -> Stats:
+        """Return {queued, running, concurrency} at this moment."""
+        with self._lock:
+            core = self._core
+            return Stats(queued=core.queued, running=core.running, concurrency=None if core.cap == NO_CAP else core.cap)
+
+    def close(self) -> None:
+        """Refuse everybody who waits or comes with ClientClosed; who runs may finish."""
+        self._gate.close()
+
+    def _permit(self) -> Permit:
+        return Permit(self._gate, 5, 1, self.policy.queue_timeout)
+
+
+async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+class _NoLoop:
+    """What a future that is done from the start needs of a loop."""
+
+    @staticmethod
+    def get_debug() -> bool:
+        return False
+
+
+def _ready() -> Awaitable[None]:
+    """Return an awaitable that is done: a finished future never looks at its loop, and costs no coroutine."""
+    future: asyncio.Future[None] = asyncio.Future(loop=cast("asyncio.AbstractEventLoop", _NoLoop()))
+    future.set_result(None)
+    return future
+
+
+_READY = _ready()

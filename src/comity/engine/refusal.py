@@ -1,0 +1,60 @@
+"""Refusal: the error for a ticket whose turn did not come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from comity.engine.clock import Clock
+from comity.engine.gate import Gate
+from comity.errors import ClientClosed, HostBlocked, QueueTimeout, RequestError, TimedOut
+from comity.policy.attempt import Attempt
+from comity.policy.ticket import State, Ticket
+from comity.policy.windows import NEVER
+
+
+def refusal(
+    ticket: Ticket,
+    gate: Gate,
+    *,
+    asked: int,
+    began: int = 0,
+    deadline: int | None = None,
+    request: Any = None,
+    attempts: Sequence[Attempt] = (),
+) -> RequestError:
+    """Return what to raise for `ticket`, which was refused.
+
+    Args:
+        ticket: EXPIRED, BLOCKED or CLOSED.
+        gate: where it stood.
+        asked: since when, ns.
+        began: when the whole call began, ns.
+        deadline: of the whole call, ns, or None.
+        request: for the error.
+        attempts: sent before, for the error.
+    """
+    now = gate.clock.now()
+    waited = (now - asked) / 1e9
+    common = {"request": request, "attempts": attempts}
+    if ticket.state is State.CLOSED:
+        return ClientClosed("closed before its turn came; it was not sent", **common)
+    if ticket.state is State.BLOCKED:
+        seconds = max(0, gate.core.hold - now) / 1e9
+        until = moment(gate.clock, gate.core.hold)
+        text = f"{gate.core.name} wants no request before {until:%Y-%m-%d %H:%M:%S} UTC ({seconds:.3g} s from now)"
+        return HostBlocked(f"{text}; it was not sent", until=until, retry_after=seconds, **common)
+    if deadline is not None and ticket.deadline == deadline:
+        limit = (deadline - began) / 1e9
+        text = f"the deadline of {limit:.3g} s passed before its turn came; it was not sent"
+        return TimedOut(text, phase="deadline", seconds=limit, sent="no", **common)
+    start = gate.core.earliest(now, ticket.costs)
+    needed = None if start >= NEVER else (start - now) / 1e9
+    more = "" if needed is None else f"; the limits allow the next start in {needed:.3g} s"
+    return QueueTimeout(f"no turn within {waited:.3g} s{more}; it was not sent", waited=waited, needed=needed, **common)
+
+
+def moment(clock: Clock, at: int) -> datetime:
+    """Return the time of day at which the monotonic time `at` (ns) falls."""
+    return datetime.fromtimestamp((clock.wall() + at - clock.now()) / 1e9, UTC)
