@@ -1,0 +1,170 @@
+"""Decoding: content codings undone while the bytes arrive, complete or an error, in bounded memory.
+
+A gzip stream ends with a checksum and a length (RFC 1952 section 2.3.1); one that is cut before them, or whose
+checksum differs, is damaged even when the framing around it was whole. The cap counts decoded bytes and is checked
+after every bounded step, so a bomb costs one step, not its size.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+ACCEPTED = "gzip, deflate"
+"""What the client asks for: only what is decoded here."""
+
+_STEP = 256 * 1024
+_LAYERS = 4
+
+
+class Damaged(Exception):
+    """The coded stream is cut or fails its checksum: the transfer went wrong."""
+
+
+class Undecodable(Exception):
+    """The bytes are not what their Content-Encoding says, or decode to more than is allowed."""
+
+
+class Decoder(Protocol):
+    """One coding, undone step by step."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what `data` decodes to; raise Undecodable or Damaged."""
+        ...
+
+    def end(self) -> None:
+        """Check that the stream is complete; raise Damaged when it is not."""
+        ...
+
+
+class Body:
+    """Collects an answer's body: undoes its codings and holds it to its cap.
+
+    Args:
+        codings: the Content-Encoding header, "" for none.
+        cap: most bytes of the decoded body, None for no cap.
+    """
+
+    __slots__ = ("_cap", "_chain", "_parts", "size")
+
+    def __init__(self, codings: str, cap: int | None) -> None:
+        self._cap = cap
+        self._chain = _chain(codings, cap)
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they came.
+
+        Raises:
+            Damaged: the coded stream fails its checksum.
+            Undecodable: it is no such stream, or the body is over its cap.
+        """
+        for decoder in self._chain:
+            data = decoder.feed(data)
+        self.size += len(data)
+        _check_cap(self.size, self._cap)
+        self._parts.append(data)
+
+    def end(self) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            Damaged: a coded stream is not complete.
+        """
+        for decoder in self._chain:
+            decoder.end()
+        return b"".join(self._parts)
+
+
+def _chain(codings: str, cap: int | None) -> list[Decoder]:
+    """Return the decoders in the order of undoing; a coding that is not known leaves the rest as it came."""
+    names = [name.strip().lower() for name in codings.split(",") if name.strip()]
+    if len(names) > _LAYERS:
+        raise Undecodable(f"the answer wears {len(names)} content codings, at most {_LAYERS} are undone")
+    chain: list[Decoder] = []
+    for name in reversed(names):
+        if name in {"gzip", "x-gzip"}:
+            chain.append(_Gzip(cap))
+        elif name == "deflate":
+            chain.append(_Deflate(cap))
+        elif name != "identity":
+            break
+    return chain
+
+
+class _Gzip:
+    """RFC 1952: one or more members; zero padding after the last is tolerated."""
+
+    __slots__ = ("_cap", "_member", "_started")
+
+    def __init__(self, cap: int | None) -> None:
+        self._cap = cap
+        self._member = zlib.decompressobj(31)
+        self._started = False
+
+    def feed(self, data: bytes) -> bytes:
+        out = bytearray()
+        while data:
+            if self._member.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                self._member = zlib.decompressobj(31)
+            self._started = True
+            _inflate(self._member, data, out, self._cap)
+            data = self._member.unused_data
+        return bytes(out)
+
+    def end(self) -> None:
+        if self._started and not self._member.eof:
+            raise Damaged("the gzip stream ends before its checksum")
+
+
+class _Deflate:
+    """Deflate in the zlib frame (RFC 9110 section 8.4.1.2), or bare as some servers send it."""
+
+    __slots__ = ("_cap", "_stream")
+
+    def __init__(self, cap: int | None) -> None:
+        self._cap = cap
+        self._stream: zlib._Decompress | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        if not data:
+            return b""
+        if self._stream is None:
+            # The low half of a zlib frame's first byte is 8 (RFC 1950 section 2.2); a bare block never starts so.
+            self._stream = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
+        if self._stream.eof:
+            raise Undecodable("bytes follow the end of the deflate stream")
+        out = bytearray()
+        _inflate(self._stream, data, out, self._cap)
+        if self._stream.unused_data:
+            raise Undecodable("bytes follow the end of the deflate stream")
+        return bytes(out)
+
+    def end(self) -> None:
+        if self._stream is not None and not self._stream.eof:
+            raise Damaged("the deflate stream is cut")
+
+
+def _inflate(stream: zlib._Decompress, data: bytes, out: bytearray, cap: int | None) -> None:
+    """Decompress in steps of bounded size, so that the cap is seen before memory is."""
+    try:
+        while True:
+            step = stream.decompress(data, _STEP)
+            out += step
+            _check_cap(len(out), cap)
+            data = stream.unconsumed_tail
+            if stream.eof or (not data and len(step) < _STEP):
+                return
+    except zlib.error as error:
+        if "check" in str(error) and "header" not in str(error):
+            raise Damaged("the checksum of the coded stream differs") from None
+        raise Undecodable(f"the coded stream cannot be decoded ({error})") from None
+
+
+def _check_cap(size: int, cap: int | None) -> None:
+    if cap is not None and size > cap:
+        raise Undecodable(f"the body is larger than max_body={cap}")

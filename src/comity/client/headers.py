@@ -1,0 +1,113 @@
+"""Headers: names to values, whatever the case, several under one name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from comity import redact
+from comity.errors import InvalidRequest
+
+HeaderInput = Mapping[str, "str | None"] | Iterable[tuple[str, "str | None"]]
+"""Headers as a caller writes them: names to values, or pairs. None leaves out the client's header of that name."""
+
+Pairs = tuple[tuple[str, str], ...]
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Headers(Mapping[str, str]):
+    """The headers of a message. Names compare without case and come out in lower case.
+
+    `headers["x"]` is every value of that name joined by ", " (RFC 9110 section 5.3); `get_list` keeps them apart, which
+    `set-cookie` needs.
+
+    Args:
+        pairs: name and value in the order of the wire.
+
+    Example:
+        >>> Headers([("Via", "a"), ("via", "b")])["VIA"]
+        'a, b'
+    """
+
+    __slots__ = ("_index", "pairs")
+
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self.pairs: Pairs = tuple(pairs)
+        self._index: dict[str, list[str]] | None = None
+
+    def get_list(self, name: str) -> list[str]:
+        """Return every value of a name in order, [] when there is none."""
+        return list(self._by_name().get(name.lower(), ()))
+
+    def multi_items(self) -> list[tuple[str, str]]:
+        """Return (lower-case name, value) for every header line, in order."""
+        return [(name.lower(), value) for name, value in self.pairs]
+
+    def __getitem__(self, name: str) -> str:
+        return ", ".join(self._by_name()[name.lower()])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._by_name()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name())
+
+    def __len__(self) -> int:
+        return len(self._by_name())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Headers):
+            return self._by_name() == other._by_name()
+        return Mapping.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        return hash(frozenset((name, tuple(values)) for name, values in self._by_name().items()))
+
+    def __repr__(self) -> str:
+        return f"Headers({redact.headers(self.multi_items())!r})"
+
+    def _by_name(self) -> dict[str, list[str]]:
+        index = self._index
+        if index is None:
+            index = self._index = {}
+            for name, value in self.pairs:
+                index.setdefault(name.lower(), []).append(value)
+        return index
+
+
+def checked(given: HeaderInput) -> tuple[tuple[str, str | None], ...]:
+    """Return header pairs that can be sent, values without surrounding blanks.
+
+    Raises:
+        InvalidRequest: a name is no token, or a value is no text or holds a control character (RFC 9110 section 5.5);
+            the message names the header and never shows the value.
+    """
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple(_checked(name, value) for name, value in pairs)
+
+
+def merged(defaults: Pairs, given: tuple[tuple[str, str | None], ...]) -> Pairs:
+    """Return the defaults with the given headers over them: a given name replaces the default of that name."""
+    if not given:
+        return defaults
+    names = {name.lower() for name, _ in given}
+    kept = [pair for pair in defaults if pair[0].lower() not in names]
+    return (*kept, *((name, value) for name, value in given if value is not None))
+
+
+def _checked(name: object, value: object) -> tuple[str, str | None]:
+    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        raise InvalidRequest(f"header name {redact.text(repr(name))} is no token of RFC 9110")
+    if value is None:
+        return name, None
+    if not isinstance(value, str):
+        raise InvalidRequest(f"header {name} is a {type(value).__name__}; a text is needed")
+    if _FORBIDDEN.search(value):
+        raise InvalidRequest(f"header {name} holds a control character (CR, LF and NUL cannot be sent)")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"header {name} holds half of a surrogate pair") from None
+    return name, value.strip(" \t")

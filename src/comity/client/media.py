@@ -1,0 +1,89 @@
+"""Media: what the bytes of an answer mean, by its Content-Type.
+
+application/json, text/json, *+json              JSON (RFC 8259: UTF-8 unless a charset says otherwise)
+text/*, *+xml, *+yaml, forms, scripts, ndjson    text
+no Content-Type                                  text
+anything else                                    bytes, unchanged
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from functools import lru_cache
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+Kind = Literal["json", "text", "bytes"]
+
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";,]+)", re.IGNORECASE)
+_TEXTUAL = frozenset({
+    "application/ecmascript", "application/graphql", "application/javascript", "application/jsonl",
+    "application/ndjson", "application/sql", "application/toml", "application/x-javascript", "application/x-ndjson",
+    "application/x-www-form-urlencoded", "application/x-yaml", "application/xml", "application/xml-dtd",
+    "application/yaml",
+})  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def kind(content_type: str | None) -> Kind:
+    """Return what a Content-Type makes of a body."""
+    if content_type is None or not content_type.strip():
+        return "text"
+    media = content_type.partition(";")[0].strip().lower()
+    if media in {"application/json", "text/json"} or media.endswith("+json"):
+        return "json"
+    if media.startswith("text/") or media.endswith(("+xml", "+yaml", "+text")) or media in _TEXTUAL:
+        return "text"
+    return "bytes"
+
+
+@lru_cache(maxsize=256)
+def charset(content_type: str | None) -> str:
+    """Return the codec that a Content-Type names, UTF-8 when it names none or none that Python knows."""
+    found = _CHARSET.search(content_type or "")
+    if found is None:
+        return "utf-8"
+    try:
+        codec = codecs.lookup(found[1])
+        b"".decode(codec.name)  # refuses codecs that make no text, such as "hex"
+    except (LookupError, ValueError):
+        return "utf-8"
+    return codec.name
+
+
+def decode_text(content: bytes, content_type: str | None) -> str:
+    """Return a body as text; bytes that its charset does not know become U+FFFD, a byte order mark is dropped."""
+    return content.decode(charset(content_type), errors="replace").removeprefix("\ufeff")
+
+
+def decode_json(content: bytes, content_type: str | None) -> Any:
+    """Return the value of a JSON body.
+
+    Raises:
+        ValueError: it is no JSON, or not in its charset.
+    """
+    encoding = charset(content_type)
+    if encoding != "utf-8":
+        content = content.decode(encoding).encode()
+    content = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        # Lone surrogates and numbers beyond a double are JSON by the grammar; the standard parser reads them.
+        return json.loads(content.decode(), parse_constant=_refuse)
+
+
+def encode_json(value: object) -> bytes:
+    """Return a value as JSON in UTF-8: plain values, dataclasses, dates, UUIDs, decimals, enums, msgspec structs.
+
+    Raises:
+        TypeError: something in it has no JSON form.
+    """
+    return msgspec.json.encode(value)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,174 @@
+"""Request: what is to be sent, checked once and then unchangeable, so that every attempt sends the same bytes."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from base64 import b64encode
+from typing import Any, NoReturn
+
+from comity import redact
+from comity.client import address, media
+from comity.client.address import Address, Params
+from comity.client.headers import HeaderInput, Headers, Pairs, checked, merged
+from comity.errors import InvalidRequest
+
+Content = str | bytes | bytearray | memoryview | None
+"""A body that can be sent again: text (as UTF-8) or bytes."""
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "host", "upgrade"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Request:
+    """One request, as it will stand on the wire.
+
+    Args:
+        method: any token of RFC 9110 but CONNECT; upper case is made of it.
+        url: an absolute http or https URL; sent byte for byte. User information becomes Basic authorization.
+        params: query parameters to append, properly encoded.
+        headers: over `defaults`; a name given here replaces the default, None leaves it out.
+        content: the body, text or bytes; it must be replayable, so no stream.
+        json: a value to send as JSON; `Content-Type: application/json` is added unless given.
+        idempotent: whether sending twice does no harm; None asks the method.
+        idempotency_key: a key for the Idempotency-Key header, the same on every attempt; True makes one.
+        expose_cookies: leave `set-cookie` readable in the answer.
+        defaults: headers that a client adds to all of its requests, already checked.
+
+    Raises:
+        InvalidRequest: a part cannot be sent as it stands; the message names it. Nothing was sent.
+
+    Example:
+        >>> Request("get", "https://api.example/users", params={"page": 2})
+        <Request GET https://api.example/users?page=2>
+    """
+
+    __slots__ = ("address", "content", "expose_cookies", "headers", "idempotent", "keyed", "method")
+
+    address: Address
+    content: bytes | None
+    expose_cookies: bool
+    headers: Headers
+    idempotent: bool | None
+    keyed: bool
+    method: str
+
+    def __init__(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Params | None = None,
+        headers: HeaderInput | None = None,
+        content: Content = None,
+        json: Any = None,
+        idempotent: bool | None = None,
+        idempotency_key: str | bool | None = None,
+        expose_cookies: bool = False,
+        defaults: Pairs = (),
+    ) -> None:
+        put = object.__setattr__
+        put(self, "method", _method(method))
+        put(self, "address", address.parse(url if params is None else address.with_params(url, params)))
+        pairs = merged(defaults, checked(headers)) if headers else defaults
+        body = _body(content, json)
+        added = self._added(pairs, json is not None, idempotency_key)
+        pairs = _framed((*pairs, *added) if added else pairs, body)
+        put(self, "content", b"" if body is None and self.method in _WITH_BODY else body)
+        put(self, "headers", Headers(pairs))
+        put(self, "idempotent", idempotent)
+        put(self, "keyed", any(name.lower() == "idempotency-key" for name, _ in pairs))
+        put(self, "expose_cookies", expose_cookies)
+
+    @property
+    def url(self) -> str:
+        """The URL as it is sent, without user information and fragment."""
+        return self.address.url
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Request cannot be changed; {name} was set at its construction")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Request cannot be changed; {name} was set at its construction")
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {redact.url(self.url)}>"
+
+    def _added(self, pairs: Pairs, has_json: bool, key: str | bool | None) -> Pairs:
+        """Return the headers that the options ask for and the caller did not write."""
+        userinfo = self.address.userinfo
+        if not (has_json or key or userinfo):
+            return ()
+        names = {name.lower() for name, _ in pairs}
+        added: list[tuple[str, str]] = []
+        if has_json and "content-type" not in names:
+            added.append(("Content-Type", "application/json"))
+        if userinfo and "authorization" not in names:
+            added.append(("Authorization", f"Basic {b64encode(userinfo).decode()}"))
+        if key and "idempotency-key" not in names:
+            added.append(("Idempotency-Key", _quoted_key(key)))
+        return tuple(added)
+
+
+def _method(method: object) -> str:
+    if not isinstance(method, str) or not _TOKEN.fullmatch(method):
+        raise InvalidRequest(f"method {redact.text(repr(method))[:80]} is no token of RFC 9110")
+    upper = method.upper()
+    if upper == "CONNECT":
+        raise InvalidRequest("method CONNECT opens a tunnel and is no request of its own")
+    return upper
+
+
+def _body(content: object, json: object) -> bytes | None:
+    if json is not None:
+        if content is not None:
+            raise InvalidRequest("content and json are both given; one body can be sent")
+        try:
+            return media.encode_json(json)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InvalidRequest(f"json cannot be encoded: {redact.text(str(error))}") from None
+    if content is None or type(content) is bytes:
+        return content
+    if isinstance(content, str):
+        try:
+            return content.encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest("content holds half of a surrogate pair") from None
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise InvalidRequest(
+        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; pass text or bytes"
+    )
+
+
+def _framed(pairs: Pairs, body: bytes | None) -> Pairs:
+    """Leave the framing to the transport: a Content-Length that is true is dropped, one that lies is refused."""
+    framing = [(name.lower(), value) for name, value in pairs if name.lower() in _FRAMING]
+    if not framing:
+        return pairs
+    hosts = 0
+    for name, value in framing:
+        if name in {"transfer-encoding", "upgrade"}:
+            raise InvalidRequest(f"header {name} cannot be set: the transport frames the request")
+        if name == "content-length" and value != str(len(body or b"")):
+            raise InvalidRequest(f"header content-length says {value[:20]!r}, the body has {len(body or b'')} bytes")
+        if name == "connection" and value.lower() not in {"close", "keep-alive"}:
+            raise InvalidRequest("header connection can be 'close' or 'keep-alive'")
+        hosts += name == "host"
+        if name == "host" and (hosts > 1 or not value or any(char in value for char in " /?#@,\t")):
+            raise InvalidRequest("header host must be one host name, with a port if needed")
+    return tuple(pair for pair in pairs if pair[0].lower() != "content-length")
+
+
+def _quoted_key(key: str | bool) -> str:
+    """Return an Idempotency-Key field value: a quoted string (draft-ietf-httpapi-idempotency-key-header-07)."""
+    if key is True:
+        return f'"{uuid.uuid4()}"'
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise InvalidRequest("idempotency_key must be True or 1 to 255 printable ASCII characters")
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        return key
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

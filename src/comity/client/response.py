@@ -1,0 +1,165 @@
+"""Response: a whole answer, read and checked, with everything it took to get it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from comity import redact
+from comity.client import media
+from comity.client.headers import Headers
+from comity.errors import BadResponse, StatusError
+from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
+
+if TYPE_CHECKING:
+    from comity.client.request import Request
+
+_WITHOUT_CONTENT = frozenset({204, 205, 304})
+
+
+class Response:
+    """A whole answer.
+
+    Args:
+        status_code: 200 to 999.
+        headers: the answer's headers; `set-cookie` is masked unless the request asked for `expose_cookies`.
+        content: the body, its content codings undone.
+        request: the request it answers.
+        timings: seconds per phase of the attempt that brought it.
+        attempts: every wire attempt of the call, this one last.
+        retry_after: seconds that the answer asked to wait, or None.
+    """
+
+    __slots__ = ("attempts", "content", "headers", "request", "retry_after", "status_code", "timings")
+
+    def __init__(
+        self,
+        status_code: int,
+        headers: Headers,
+        content: bytes,
+        *,
+        request: Request,
+        timings: Timings = NO_TIMINGS,
+        attempts: tuple[Attempt, ...] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        self.status_code = status_code
+        self.headers = headers
+        self.content = content
+        self.request = request
+        self.timings = timings
+        self.attempts = attempts
+        self.retry_after = retry_after
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is 2xx."""
+        return 200 <= self.status_code < 300
+
+    @property
+    def url(self) -> str:
+        """The URL that answered."""
+        return self.request.url
+
+    @property
+    def reason(self) -> str:
+        """The standard phrase of the status, "" for one without."""
+        try:
+            return HTTPStatus(self.status_code).phrase
+        except ValueError:
+            return ""
+
+    @property
+    def text(self) -> str:
+        """The body as text, by the charset of its Content-Type, else UTF-8."""
+        return media.decode_text(self.content, self._content_type)
+
+    @property
+    def data(self) -> Any:
+        """The body by its Content-Type: a JSON value, text or bytes; None where HTTP allows no content.
+
+        Raises:
+            BadResponse: it says it is JSON and is not.
+        """
+        if self._without_content:
+            return None
+        match media.kind(self._content_type):
+            case "json":
+                return self.json()
+            case "text":
+                return self.text
+            case "bytes":
+                return self.content
+
+    def json(self) -> Any:
+        """Return the body as JSON whatever its Content-Type says; None where HTTP allows no content.
+
+        Raises:
+            BadResponse: it is no JSON; its `response` is this one.
+        """
+        if self._without_content:
+            return None
+        try:
+            return media.decode_json(self.content, self._content_type)
+        except (ValueError, RecursionError):
+            detail = "is empty" if not self.content else "is no JSON"
+            raise BadResponse(
+                f"{self._line()} with a body that {detail} ({len(self.content)} bytes)",
+                response=self.masked(),
+                request=self.request,
+                attempts=self.attempts,
+            ) from None
+
+    def raise_for_status(self) -> Response:
+        """Return this answer, or raise when its status is 400 or above.
+
+        Raises:
+            StatusError: it is; the error's headers keep cookies masked.
+        """
+        if self.status_code >= 400:
+            raise self.error()
+        return self
+
+    def error(self) -> StatusError:
+        """Return a StatusError for this answer, whatever its status."""
+        return StatusError(
+            self._line(),
+            response=self.masked(),
+            retry_after=self.retry_after,
+            request=self.request,
+            attempts=self.attempts,
+        )
+
+    def masked(self) -> Response:
+        """Return this answer with its cookies masked."""
+        return Response(
+            self.status_code,
+            mask_cookies(self.headers),
+            self.content,
+            request=self.request,
+            timings=self.timings,
+            attempts=self.attempts,
+            retry_after=self.retry_after,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status_code} {self.request.method} {redact.url(self.url)}>"
+
+    @property
+    def _content_type(self) -> str | None:
+        return self.headers.get("content-type")
+
+    @property
+    def _without_content(self) -> bool:
+        return self.status_code in _WITHOUT_CONTENT or self.request.method == "HEAD"
+
+    def _line(self) -> str:
+        status = f"{self.status_code} {self.reason}".rstrip()
+        return f"{self.request.method} {redact.url(self.url)} answered {status}"
+
+
+def mask_cookies(headers: Headers) -> Headers:
+    """Return headers whose `set-cookie` values are masked."""
+    if "set-cookie" not in headers:
+        return headers
+    return Headers((name, redact.MASK if name.lower() == "set-cookie" else value) for name, value in headers.pairs)

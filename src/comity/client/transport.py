@@ -1,0 +1,33 @@
+"""Transport: sends a request once. It retries nothing, follows nothing, queues nothing and keeps no cookies."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.engine.call import Exchange, Slot
+from comity.policy.timeouts import Timeout
+
+
+class Transport(Protocol):
+    """The wire below a client. `AiohttpTransport` is the default, `comity.testing.ScriptedTransport` another."""
+
+    async def send(self, request: Request, timeout: Timeout, slot: Slot) -> Exchange[Response]:
+        """Make one wire attempt and read its whole answer.
+
+        Args:
+            request: what to send.
+            timeout: the limits of the attempt; its clock starts now.
+            slot: `sent()` is called right after the first byte was handed to the socket, `answered()` when the answer
+                began; the attempt ends by `slot.deadline`.
+
+        Returns:
+            The answer, or the outcome and the error of an attempt that brought none. Nothing but a cancellation is
+            raised, and that leaves no connection behind.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection; it may be called again."""
+        ...
