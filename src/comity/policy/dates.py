@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 
 from comity.policy.units import NS
 
@@ -19,11 +20,13 @@ _MONTHS = {
 }
 _EPOCH = date(1970, 1, 1).toordinal()
 _TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
-_HTTP_FORMS = (
-    re.compile(rf"[a-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[a-z]{{3}}) (?P<year>[0-9]{{4}}) {_TIME} (?:gmt|utc)"),
-    re.compile(rf"[a-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[a-z]{{3}})-(?P<year>[0-9]{{2}}) {_TIME} (?:gmt|utc)"),
-    re.compile(rf"[a-z]{{3}} (?P<month>[a-z]{{3}}) (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})"),
+_FIXDATE = re.compile(
+    rf"[a-z]{{3}}, (?P<day>[0-9]{{2}}) (?P<month>[a-z]{{3}}) (?P<year>[0-9]{{4}}) {_TIME} (?:gmt|utc)"
 )
+_RFC850 = re.compile(
+    rf"[a-z]{{6,9}}, (?P<day>[0-9]{{2}})-(?P<month>[a-z]{{3}})-(?P<year>[0-9]{{2}}) {_TIME} (?:gmt|utc)"
+)
+_ASCTIME = re.compile(rf"[a-z]{{3}} (?P<month>[a-z]{{3}}) (?P<day>[ 0-9][0-9]) {_TIME} (?P<year>[0-9]{{4}})")
 _RFC3339 = re.compile(
     rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})[t ]{_TIME}(?:\.(?P<fraction>[0-9]{{1,18}}))?"
     r"(?:z|(?P<sign>[+-])(?P<off_hour>[0-9]{2}):(?P<off_minute>[0-9]{2}))"
@@ -41,14 +44,10 @@ def http_date(text: str, wall: int) -> int | None:
     Returns:
         Nanoseconds since the epoch, or None when it is no such date.
     """
-    lower = text.lower()
-    for form in _HTTP_FORMS:
-        if match := form.fullmatch(lower):
-            year = int(match["year"])
-            if len(match["year"]) == 2:
-                year = _century(year, wall)
-            return _instant(year, _MONTHS.get(match["month"], 0), match)
-    return None
+    instant = _full_date(text)
+    if instant is None and (match := _RFC850.fullmatch(text.lower())):
+        return _instant(_century(int(match["year"]), wall), _month(match), match)
+    return instant
 
 
 def rfc3339(text: str) -> int | None:
@@ -64,6 +63,17 @@ def rfc3339(text: str) -> int | None:
     if match["sign"] is not None:
         shift = (int(match["off_hour"]) * 60 + int(match["off_minute"])) * 60 * NS
     return instant + fraction + (shift if match["sign"] == "-" else -shift)
+
+
+@lru_cache(maxsize=16)  # all answers of one second have the same Date
+def _full_date(text: str) -> int | None:
+    lower = text.lower()
+    match = _FIXDATE.fullmatch(lower) or _ASCTIME.fullmatch(lower)
+    return _instant(int(match["year"]), _month(match), match) if match else None
+
+
+def _month(match: re.Match[str]) -> int:
+    return _MONTHS.get(match["month"], 0)
 
 
 def _century(year: int, wall: int) -> int:

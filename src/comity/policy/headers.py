@@ -17,7 +17,8 @@ answer's own `Date`, so a wrong clock on either side does no harm, and a past in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from comity.policy.dates import http_date
@@ -72,9 +73,9 @@ def read_hints(
     if len(found) <= len(CONTEXT) and found.keys() <= CONTEXT:
         return NO_HINTS
     fields = {key: value.strip(" \t") for key, value in found.items() if len(value) <= _TOO_LONG}
-    now = _present(fields, wall)
-    quotas = () if _cached(fields) else (*structured(fields), *families(fields, names.places, now))
-    wait = _retry_after(fields, names, now, wall)
+    present = partial(_present, fields, wall)
+    quotas = () if _cached(fields) else (*structured(fields), *families(fields, names.places, present))
+    wait = _retry_after(fields, names, present)
     if wait is None and status == 429:
         wait = _until_reset(quotas)
     return Hints(wait, quotas)
@@ -91,15 +92,17 @@ def _cached(fields: Mapping[str, str]) -> bool:
     return bool(whole(fields.get("age")))
 
 
-def _retry_after(fields: Mapping[str, str], names: HeaderNames, now: int, wall: int) -> int | None:
+def _retry_after(fields: Mapping[str, str], names: HeaderNames, present: Callable[[], int]) -> int | None:
     """Return the wait that was asked for; the finest statement of it counts."""
+    text = fields.get("retry-after", "")
     wait = decimal(fields.get("retry-after-ms", ""), 1_000_000)
-    if wait is None and (text := fields.get("retry-after")) is not None:
-        wait = decimal(text)
-        if wait is None and (instant := http_date(text, wall)) is not None:
-            wait = max(0, instant - now)
+    wait = decimal(text) if wait is None else wait
+    if wait is None and text:
+        now = present()
+        instant = http_date(text, now)
+        wait = None if instant is None else max(0, instant - now)
     if wait is None and names.retry_after is not None:
-        return reset(fields.get(names.retry_after, ""), now)
+        wait = reset(fields.get(names.retry_after, ""), present)
     return wait if wait is not None and wait <= LONGEST else None
 
 

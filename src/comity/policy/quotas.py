@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from comity.policy.dates import http_date, rfc3339
@@ -38,33 +39,35 @@ class Quota(NamedTuple):
     window: int | None = None
 
 
-def families(fields: Mapping[str, str], places: Mapping[str, Place], now: int) -> Iterator[Quota]:
-    """Yield the quotas of one header per fact."""
-    quotas: dict[str, Quota] = {}
+def families(fields: Mapping[str, str], places: Mapping[str, Place], present: Callable[[], int]) -> Iterator[Quota]:
+    """Yield the quotas of one header per fact; `present` is asked for the server's time only where an instant is told."""
+    found: dict[str, tuple[str, dict[str, int | None]]] = {}
     for name, text in fields.items():
         place = places.get(name)
         if place is None or place.role == "retry_after":
             continue
-        quota = quotas.get(place.family) or Quota(place.family, place.unit)
-        if place.role == "reset":
-            quota = quota._replace(reset=reset(text, now))
-        elif place.role == "window":
-            quota = quota._replace(window=_length(text))
-        elif place.role == "remaining":
-            quota = quota._replace(remaining=_count(text))
+        family, unit, role = place
+        facts = found.setdefault(family, (unit, {}))[1]
+        if role == "reset":
+            facts[role] = reset(text, present)
+        elif role == "window":
+            facts[role] = _length(text)
         else:
+            facts[role] = _count(text)
             # An older draft adds the policy: `RateLimit-Limit: 100, 100;w=60`.
-            window = _WINDOW.search(text)
-            quota = quota._replace(limit=_count(text), window=_length(window[1]) if window else quota.window)
-        quotas[place.family] = quota
-    for quota in quotas.values():
-        if (quota.limit, quota.remaining, quota.reset) != (None, None, None):
-            yield quota
+            if role == "limit" and ";" in text and (window := _WINDOW.search(text)):
+                facts["window"] = _length(window[1])
+    for family, (unit, facts) in found.items():
+        limit, remaining, wait = facts.get("limit"), facts.get("remaining"), facts.get("reset")
+        if limit is not None or remaining is not None or wait is not None:
+            yield Quota(family, unit, limit, remaining, wait, facts.get("window"))
 
 
 def structured(fields: Mapping[str, str]) -> Iterator[Quota]:
     """Yield the quotas of RateLimit and RateLimit-Policy, joined by name."""
-    policies = {quota.name: quota for item in items(fields.get("ratelimit-policy", "")) for quota in _policy(item)}
+    if "ratelimit" not in fields and "ratelimit-policy" not in fields:
+        return
+    policies = {quota.name: quota for quota in _policies(fields.get("ratelimit-policy", ""))}
     told = items(fields.get("ratelimit", ""))
     if any(item.value for item in told):
         states = list(_dictionary(told))
@@ -76,16 +79,16 @@ def structured(fields: Mapping[str, str]) -> Iterator[Quota]:
     for state in states:
         policy = policies.pop(state.name, state)
         limit = policy.limit if state.limit is None else state.limit
-        yield policy._replace(name=state.name, limit=limit, remaining=state.remaining, reset=state.reset)
+        yield Quota(state.name, policy.unit, limit, state.remaining, state.reset, policy.window)
     yield from policies.values()
 
 
-def reset(text: str, now: int) -> int | None:
+def reset(text: str, present: Callable[[], int]) -> int | None:
     """Return the wait until a reset that is written as a delay or as an instant, ns."""
     plain = decimal(text)
     if plain is None:
         instant = rfc3339(text)
-        instant = http_date(text, now) if instant is None else instant
+        instant = http_date(text, present()) if instant is None else instant
         if instant is None:
             return _length(text)
     elif plain <= LONGEST:
@@ -96,7 +99,13 @@ def reset(text: str, now: int) -> int | None:
         instant = plain // 1_000
     else:
         return None
-    return max(0, instant - now) if instant - now <= LONGEST else None
+    wait = instant - present()
+    return max(0, wait) if wait <= LONGEST else None
+
+
+@lru_cache(maxsize=256)  # every answer of a server has the same policy
+def _policies(text: str) -> tuple[Quota, ...]:
+    return tuple(quota for item in items(text) for quota in _policy(item))
 
 
 def _policy(item: Item) -> Iterator[Quota]:
