@@ -9,9 +9,11 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from comity.testing.upstream import Upstream as Upstream
+    from comity.testing.virtual_clock import VirtualClock as VirtualClock
 
 _HOMES = {
     "Upstream": "comity.testing.upstream",
+    "VirtualClock": "comity.testing.virtual_clock",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604 - the table above owns the names

@@ -222,7 +222,10 @@ class _Door(asyncio.Protocol):
         self._upgrade = upgrade
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._upgrade(cast("asyncio.Transport", transport))
+        raw = cast("asyncio.Transport", transport)
+        # The upgrade starts with the next turn of the loop; what the client says until then belongs to the handshake.
+        raw.pause_reading()
+        self._upgrade(raw)
 
 
 def _address(host: str, *, allow_remote: bool) -> str:
