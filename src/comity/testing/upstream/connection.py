@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 from email.utils import formatdate
-from typing import cast
+from typing import Protocol, cast
 
 from comity.testing.upstream.answers import CRLF, Answer, End, text
 from comity.testing.upstream.exchange import Exchange
@@ -28,6 +28,13 @@ _BUFFERED = 256 * 1024
 # Pieces sent in one go before other connections get their turn.
 _TURN = 32
 _LINGER_ZERO = struct.pack("ii", 1, 0)
+
+
+class Abortable(Protocol):
+    """What an upstream that is being closed has to end."""
+
+    def abort(self) -> None:
+        """Close at once, whatever is in the works."""
 
 
 class Hub:
@@ -55,7 +62,7 @@ class Hub:
         self.capture = capture
         self.keep_alive = keep_alive
         self.changed = changed
-        self.open: set[Connection] = set()
+        self.open: set[Abortable] = set()
         self.closing = False
         self._date = (0, b"")
 
@@ -76,8 +83,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answer", "_arrival", "_body", "_buffer", "_busy", "_counters", "_exchange", "_head", "_hub", "_idle", "_loop", "_lost",
-        "_number", "_paused", "_piece", "_timer", "_transport",
+        "_answer", "_arrival", "_body", "_buffer", "_busy", "_counters", "_exchange", "_head", "_hub", "_idle", "_loop",         "_number", "_paused", "_piece", "_timer", "_transport",
     )  # fmt: skip
 
     def __init__(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
@@ -85,7 +91,6 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._number = 0
-        self._lost = False
         self._buffer = bytearray()
         self._paused = False
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
@@ -93,17 +98,13 @@ class Connection(asyncio.Protocol):
         self._reset()
 
     def connection_made(self, base: asyncio.BaseTransport) -> None:
-        """Take a new connection; bytes may have come before, while TLS was being set up."""
+        """Take a new connection."""
         transport = cast("asyncio.Transport", base)  # what a loop passes here need not inherit from it
-        if self._lost:
-            return
         self._transport = transport
         self._hub.open.add(self)
         self._number = self._hub.journal.opened()
         if self._hub.closing:
             transport.abort()
-            return
-        self._advance()
 
     def data_received(self, data: bytes) -> None:
         """Read on, or keep the bytes while a request is in the works."""
@@ -125,7 +126,6 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the signature is asyncio's
         """Forget the connection; a request in the works is logged as lost."""
-        self._lost = True
         self._stop_timers()
         if self._transport is not None:
             self._transport = None

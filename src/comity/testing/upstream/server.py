@@ -7,13 +7,14 @@ import ipaddress
 import ssl
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from comity.errors import OptionsError
 from comity.testing.upstream.background import Background
 from comity.testing.upstream.connection import Connection, Hub
 from comity.testing.upstream.journal import Arrival, Journal, Stats, peak
 from comity.testing.upstream.paths import Paths
+from comity.testing.upstream.tls import TlsLayer
 from comity.testing.upstream.watchers import Watchers
 
 _BACKLOG = 4096
@@ -70,7 +71,6 @@ class Upstream:
         self._watchers = Watchers()
         self._hub = Hub(self._journal, self._paths, capture=capture, keep_alive=keep_alive, changed=self._watchers.look)
         self._server: asyncio.Server | None = None
-        self._handshakes: set[asyncio.Task[None]] = set()
         self._background: Background | None = None
 
     @property
@@ -155,9 +155,6 @@ class Upstream:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         self._hub.closing = True
-        for task in self._handshakes:
-            task.cancel()
-        await asyncio.gather(*self._handshakes, return_exceptions=True)
         for connection in list(self._hub.open):
             connection.abort()
         # Each abort ends in callbacks of the loop, which wait for nothing outside it.
@@ -192,40 +189,8 @@ class Upstream:
             background.stop()
 
     def _accept(self) -> asyncio.BaseProtocol:
-        if self._ssl is None:
-            return Connection(self._hub, asyncio.get_running_loop())
-        return _Door(self._upgrade)
-
-    def _upgrade(self, transport: asyncio.Transport) -> None:
-        task = asyncio.get_running_loop().create_task(self._shake_hands(transport))
-        self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
-
-    async def _shake_hands(self, transport: asyncio.Transport) -> None:
         loop = asyncio.get_running_loop()
-        connection = Connection(self._hub, loop)
-        assert self._ssl is not None
-        try:
-            secured = await loop.start_tls(transport, connection, self._ssl, server_side=True)
-        except (OSError, asyncio.CancelledError):
-            # The client went away or refused the certificate, or the server is being closed: nothing is left to serve.
-            transport.abort()
-            return
-        assert secured is not None
-        connection.connection_made(secured)
-
-
-class _Door(asyncio.Protocol):
-    """A connection before TLS: a server that upgrades it itself knows it, and so can close it in mid handshake."""
-
-    def __init__(self, upgrade: Callable[[asyncio.Transport], None]) -> None:
-        self._upgrade = upgrade
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        raw = cast("asyncio.Transport", transport)
-        # The upgrade starts with the next turn of the loop; what the client says until then belongs to the handshake.
-        raw.pause_reading()
-        self._upgrade(raw)
+        return Connection(self._hub, loop) if self._ssl is None else TlsLayer(self._hub, loop, self._ssl)
 
 
 def _address(host: str, *, allow_remote: bool) -> str:
