@@ -41,15 +41,15 @@ class Body:
     """Collects an answer's body: undoes its codings and holds it to its cap.
 
     Args:
-        codings: the Content-Encoding header, "" for none.
+        codings: the Content-Encoding header, None for none.
         cap: most bytes of the decoded body, None for no cap.
     """
 
     __slots__ = ("_cap", "_chain", "_parts", "size")
 
-    def __init__(self, codings: str, cap: int | None) -> None:
+    def __init__(self, codings: str | None, cap: int | None) -> None:
         self._cap = cap
-        self._chain = _chain(codings, cap)
+        self._chain = _chain(codings, cap) if codings else []
         self._parts: list[bytes] = []
         self.size = 0
 
@@ -74,7 +74,7 @@ class Body:
         """
         for decoder in self._chain:
             decoder.end()
-        return b"".join(self._parts)
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 def _chain(codings: str, cap: int | None) -> list[Decoder]:

@@ -11,28 +11,30 @@ Phase = Literal["pool", "dns", "connect", "tls", "upload", "response", "download
 
 
 class Stopwatch:
-    """Started at construction; `lap` ends the running phase and begins the next.
+    """Runs from its construction, in the phase "pool"; entering a phase ends the one before.
 
     Attributes:
         began: ns, monotonic.
-        now: when the last phase ended, ns, monotonic.
+        now: when the running phase began, ns, monotonic.
     """
 
-    __slots__ = ("began", "connect", "dns", "download", "now", "pool", "response", "tls", "upload")
+    __slots__ = ("_phase", "began", "connect", "dns", "download", "now", "pool", "response", "tls", "upload")
 
     def __init__(self) -> None:
         self.began = self.now = monotonic_ns()
         self.pool = self.dns = self.connect = self.tls = self.upload = self.response = self.download = 0
+        self._phase: Phase = "pool"
 
-    def lap(self, phase: Phase, at: int | None = None) -> int:
-        """End a phase and return when: now, or `at` if that is not before the end of the phase before."""
+    def enter(self, phase: Phase, at: int | None = None) -> int:
+        """Begin a phase now, or at `at` if that is not before the running one began; return when."""
         at = monotonic_ns() if at is None else max(at, self.now)
-        setattr(self, phase, getattr(self, phase) + at - self.now)
-        self.now = at
+        setattr(self, self._phase, getattr(self, self._phase) + at - self.now)
+        self._phase, self.now = phase, at
         return at
 
-    def timings(self) -> Timings:
-        """Return the phases in seconds."""
+    def stop(self) -> Timings:
+        """End the running phase and return all of them in seconds."""
+        self.enter(self._phase)
         return Timings(
             pool=self.pool / 1e9,
             dns=self.dns / 1e9,

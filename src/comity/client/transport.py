@@ -13,12 +13,12 @@ from comity.policy.timeouts import Timeout
 class Transport(Protocol):
     """The wire below a client. `AiohttpTransport` is the default, `comity.testing.ScriptedTransport` another."""
 
-    async def send(self, request: Request, timeout: Timeout, slot: Slot) -> Exchange[Response]:
+    async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer.
 
         Args:
             request: what to send.
-            timeout: the limits of the attempt; its clock starts now.
+            limits: of the attempt; its clock starts now.
             slot: `sent()` is called right after the first byte was handed to the socket, `answered()` when the answer
                 began; the attempt ends by `slot.deadline`.
 

@@ -1,0 +1,59 @@
+"""AiohttpTransport: HTTP/1.1 with aiohttp's parser, one wire attempt per call.
+
+It keeps to the parts of aiohttp that are its protocol and parser and does without its session, so that nothing is sent
+twice, rewritten, redirected, remembered or queued behind our back: see `wire` for what remains to be closed there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from comity.client.pool import Pool
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.sending import Sending
+from comity.engine.call import Exchange, Slot
+from comity.policy.timeouts import Timeout
+from comity.policy.units import integer
+
+MAX_BODY = 100 * 1024 * 1024
+"""Most bytes of an answer's body unless said otherwise."""
+
+
+class AiohttpTransport:
+    """The default transport. It serves any number of event loops, each with connections of its own.
+
+    Args:
+        max_body: most bytes of an answer's body, decoded; a larger one is a BadResponse. None for no cap.
+        ssl_context: for TLS; None trusts what the system trusts.
+
+    Raises:
+        OptionsError: `max_body` is no whole number of at least 0.
+    """
+
+    def __init__(self, *, max_body: int | None = MAX_BODY, ssl_context: ssl.SSLContext | None = None) -> None:
+        self._max_body = None if max_body is None else integer(max_body, "max_body", 0)
+        self._context = ssl_context
+        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+
+    async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+        """Make one wire attempt and read its whole answer; see `Transport.send`."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop) or self._pool(loop)
+        return await Sending(pool, request, limits, slot, self._max_body).run()
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop, and forget those of loops that are closed."""
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        self._forget_closed_loops()
+        if pool is not None:
+            await pool.aclose()
+
+    def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
+        self._forget_closed_loops()
+        pool = self._pools[loop] = Pool(loop, self._context)
+        return pool
+
+    def _forget_closed_loops(self) -> None:
+        self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}

@@ -1,0 +1,105 @@
+"""Failure: the one place where what others raise becomes an error of comity.
+
+Whether anything was sent comes from what was written, never from the kind of exception:
+
+    no      not a byte was handed to the socket
+    yes     the whole request was taken by the kernel, on a connection that was fresh, or that answered, or still stood
+    maybe   only a part was, or the connection had been used before and ended without an answer: the server may have
+            closed it before it saw the request
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from aiohttp.http_exceptions import HttpProcessingError
+
+from comity import redact
+from comity.client.decoding import Damaged, Undecodable
+from comity.client.request import Request
+from comity.client.watch import Expired
+from comity.client.wire import Broken
+from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
+from comity.policy.outcome import Failure
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far an attempt came.
+
+    Args:
+        connected: there was a connection.
+        reused: it had carried a request before.
+        handed: bytes were handed to the socket.
+        whole: the kernel took the whole request.
+        answering: the answer has begun.
+        body: what is known about its body, for people ("5 of 20 bytes").
+    """
+
+    connected: bool = False
+    reused: bool = False
+    handed: bool = False
+    whole: bool = False
+    answering: bool = False
+    body: str = ""
+
+    def sent(self, *, ended: bool) -> Sent:
+        """Return whether the request was sent; `ended`: its connection ended by itself."""
+        if not self.handed:
+            return "no"
+        if self.answering:
+            return "yes"
+        return "yes" if self.whole and not (ended and self.reused) else "maybe"
+
+
+def translate(error: Exception, progress: Progress, request: Request) -> tuple[Failure, Sent, RequestError]:
+    """Return what an attempt that raised `error` came to: the failure, whether it was sent, and the error to raise."""
+    line = f"{request.method} {redact.url(request.url)}"
+    if isinstance(error, Expired):
+        return _expired(error, progress, request, line)
+    if isinstance(error, (Undecodable, Broken, HttpProcessingError)):
+        text = f"{line}: the answer cannot be used: {_detail(error)}"
+        return "bad", "yes", BadResponse(text, request=request)
+    if isinstance(error, Damaged):
+        return "truncated", "yes", BadResponse(f"{line}: the answer is damaged: {error}", request=request)
+    if not progress.connected:
+        host = request.address.origin.authority
+        text = f"{line}: no connection to {host} ({_detail(error)}); nothing was sent"
+        return "connect", "no", ConnectFailed(text, request=request)
+    sent = progress.sent(ended=True)
+    if progress.answering:
+        got = f" after {progress.body}" if progress.body else " within its head"
+        return "truncated", sent, BadResponse(f"{line}: the connection ended within the answer,{got}", request=request)
+    text = f"{line}: the connection ended before the answer ({_detail(error)}); {_fate(sent)}"
+    return "lost", sent, ConnectionLost(text, sent=sent, request=request)
+
+
+def _expired(error: Expired, progress: Progress, request: Request, line: str) -> tuple[Failure, Sent, RequestError]:
+    sent, seconds = progress.sent(ended=False), error.limit / 1e9
+    if error.phase == "deadline":
+        text = f"{line}: the deadline passed; {_fate(sent)}"
+    else:
+        text = f"{line}: the limit {error.phase}={seconds:.6g} s ran out; {_fate(sent)}"
+    failure: Failure = "deadline" if error.phase == "deadline" else "timeout"
+    return failure, sent, TimedOut(text, phase=error.phase, seconds=seconds, sent=sent, request=request)
+
+
+def _fate(sent: Sent) -> str:
+    if sent == "no":
+        return "nothing was sent"
+    word = "was sent" if sent == "yes" else "may have been sent"
+    return f"the request {word}, its outcome is unknown"
+
+
+def _detail(error: Exception) -> str:
+    """Return what happened in a few words: no bytes of the answer, no secret."""
+    if isinstance(error, HttpProcessingError):
+        text = str(error.message)
+    elif isinstance(error, ssl.SSLError) and error.reason:
+        verify = getattr(error, "verify_message", "")
+        text = f"TLS: {error.reason.lower().replace('_', ' ')}{f', {verify}' if verify else ''}"
+    else:
+        text = str(error) or type(error).__name__
+    first = text.strip().split("\n", 1)[0].split(": b", 1)[0].rstrip(":")
+    return redact.text(first[:200])

@@ -1,0 +1,180 @@
+"""Pool: the connections of one event loop, opened when needed and kept while they are fresh.
+
+There is no queue and no bound here: the limiter in front is the only one. The connection that rested the shortest is
+taken first, so that the others grow old and are closed. An announced `Keep-Alive: timeout=N` is honoured with a margin,
+because a request that meets the server's own close is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import socket
+import ssl
+from collections.abc import Sequence
+from functools import cache
+from time import monotonic_ns
+
+import aiohappyeyeballs
+from aiohappyeyeballs.types import AddrInfoType
+
+from comity.client.address import Origin
+from comity.client.stopwatch import Stopwatch
+from comity.client.wire import Wire
+
+KEEP_NS = 15_000_000_000
+"""How long a connection rests, ns, when its server announces nothing."""
+
+_RESTED_NS = 5_000_000
+_CLOSE_LIMIT = 1.0
+_EYEBALLS = 0.25  # RFC 8305 section 5
+_HANDSHAKE_LIMIT = 86_400.0
+_KEEP_ALIVE = re.compile(r"(?:^|[\s,])timeout=([0-9]{1,9})(?:$|[\s,])", re.IGNORECASE)
+
+
+class Pool:
+    """The connections of one event loop.
+
+    Args:
+        loop: the running loop.
+        context: for TLS; None trusts what the system trusts.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext | None = None) -> None:
+        self.loop = loop
+        self._context = context
+        self._resting: dict[str, list[Wire]] = {}
+        self._open: set[Wire] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, origin: Origin, now: int) -> Wire | None:
+        """Return a connection that rests and is still good, or None."""
+        resting = self._resting.get(origin.text)
+        while resting:
+            wire = resting.pop()
+            if wire.is_connected() and now < wire.expires and not _stirred(wire, now):
+                return wire
+            wire.abort()
+        return None
+
+    async def dial(self, origin: Origin, time: Stopwatch) -> Wire:
+        """Open a connection; `time` learns how long each phase took.
+
+        Raises:
+            OSError: the name is unknown, nobody listens, or TLS failed.
+        """
+        infos = await self._lookup(origin, time)
+        time.enter("connect")
+        try:
+            sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_EYEBALLS, loop=self.loop)
+        except RuntimeError as error:  # uvloop's word for a socket that cannot be used
+            raise OSError(str(error)) from None
+        secure = origin.scheme == "https"
+        if secure:
+            time.enter("tls")
+        _, wire = await self.loop.create_connection(
+            lambda: Wire(self.loop, origin.text, self._open.add, self._forget),
+            sock=sock,
+            ssl=(self._context or _system_context()) if secure else None,
+            server_hostname=origin.host.rstrip(".") if secure else None,
+            ssl_handshake_timeout=_HANDSHAKE_LIMIT if secure else None,
+        )
+        return wire
+
+    def give_back(self, wire: Wire, keep_alive: str | None, now: int) -> None:
+        """Let a connection rest whose answer was read, or close it when it must not be used again."""
+        if self._closed or wire.should_close:
+            wire.abort()
+            return
+        wire.end()
+        wire.rested = now
+        wire.expires = now + _lifetime(keep_alive)
+        self._resting.setdefault(wire.origin, []).append(wire)
+        if self._sweeper is None:
+            self._sweeper = self.loop.call_later(KEEP_NS / 1e9, self._sweep)
+
+    async def aclose(self) -> None:
+        """Close every connection and wait until the sockets are gone, at most a second."""
+        self._closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        self._resting.clear()
+        for wire in list(self._open):
+            wire.abort()
+        if self._open:
+            self._emptied = self.loop.create_future()
+            await asyncio.wait([self._emptied], timeout=_CLOSE_LIMIT)
+
+    async def _lookup(self, origin: Origin, time: Stopwatch) -> Sequence[AddrInfoType]:
+        host, port = origin.host, origin.port
+        if ":" in host:
+            return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
+        if host.replace(".", "").isdigit():
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
+        time.enter("dns")
+        try:
+            return await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        except UnicodeError:
+            raise OSError(f"the name {host} cannot be looked up") from None
+
+    def _forget(self, wire: Wire) -> None:
+        self._open.discard(wire)
+        if not self._open and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    def _sweep(self) -> None:
+        """Close what rested too long."""
+        now, self._sweeper = monotonic_ns(), None
+        for origin, resting in list(self._resting.items()):
+            for wire in resting:
+                if now >= wire.expires:
+                    wire.abort()
+            kept = [wire for wire in resting if wire.is_connected()]
+            if kept:
+                self._resting[origin] = kept
+            else:
+                del self._resting[origin]
+        if self._resting:
+            self._sweeper = self.loop.call_later(KEEP_NS / 1e9, self._sweep)
+
+
+@cache
+def _system_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _lifetime(keep_alive: str | None) -> int:
+    """Return how long a connection may rest, ns: less than the server announced, by half a second or a tenth."""
+    found = _KEEP_ALIVE.search(keep_alive) if keep_alive else None
+    if found is None:
+        return KEEP_NS
+    announced = int(found[1]) * 1_000_000_000
+    return min(KEEP_NS, max(0, announced - max(500_000_000, announced // 10)))
+
+
+def _stirred(wire: Wire, now: int) -> bool:
+    """Tell whether something (most likely the peer's close) waits unread on a connection that rested a while.
+
+    The loop may not have come to it yet; one look at the socket is cheaper than a lost request.
+    """
+    if now - wire.rested < _RESTED_NS or wire.transport is None:
+        return False
+    sock = wire.transport.get_extra_info("socket")
+    return sock is not None and _readable(sock.fileno())
+
+
+def _readable(fd: int) -> bool:
+    if not hasattr(select, "poll"):  # Windows; there the loop alone notices
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,199 @@
+"""Wire: one connection, speaking HTTP/1.1 with aiohttp's protocol and parser.
+
+aiohttp's own session is not used: it sends an idempotent request again on its own, counts its timeouts from the queue,
+lets an upload stall and rewrites URLs. What is used is its `ResponseHandler`; this class closes the holes that remain
+there:
+
+- bytes that nobody asked for on a resting connection end it, so that they are never the answer to a later request;
+- a parser error or a reset inside a body always reaches the reader of the body;
+- the head of an answer is bounded as a whole;
+- an answer that comes before the request is written wakes the writer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic_ns
+
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.streams import StreamReader
+
+MAX_LINE = 64 * 1024
+MAX_HEADERS = 512
+MAX_HEAD = 1024 * 1024
+BUFFER = 256 * 1024
+
+
+class Truncated(Exception):
+    """The connection ended within an answer."""
+
+
+class Broken(Exception):
+    """The answer is no HTTP that can be used."""
+
+
+class Wire(ResponseHandler):
+    """One connection to one origin, for one request at a time.
+
+    Args:
+        loop: the running loop.
+        origin: whose connection it is, as text.
+        opened: called when it is there.
+        forget: called when it is gone.
+
+    Attributes:
+        uses: requests begun on it.
+        began: ns, monotonic, when the answer's first byte came; 0 before.
+        heard: ns, monotonic, of the last byte.
+        rested: since when it rests, ns, monotonic.
+        expires: ns, monotonic; it is not used again after that.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        origin: str,
+        opened: Callable[[Wire], None],
+        forget: Callable[[Wire], None],
+    ) -> None:
+        super().__init__(loop)
+        self.origin = origin
+        self.uses = 0
+        self.began = self.heard = self.rested = self.expires = 0
+        self._opened, self._forget = opened, forget
+        self._busy = False
+        self._received = 0
+        self._handed = 0
+        self._answer_waits = False
+        self._body: StreamReader | None = None
+
+    def begin(self, *, head: bool) -> None:
+        """Prepare for one request; `head` says that its answer has no body."""
+        self.uses += 1
+        self.began = self._received = self._handed = 0
+        self._answer_waits = False
+        self._body = None
+        self._busy = True
+        self.set_response_params(
+            skip_payload=head,
+            read_until_eof=True,
+            auto_decompress=False,
+            read_bufsize=BUFFER,
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            max_headers=MAX_HEADERS,
+        )
+
+    def end(self) -> None:
+        """Say that the answer is read; the connection rests."""
+        self._busy = False
+        self._body = None
+
+    def write(self, data: bytes | memoryview) -> bool:
+        """Hand bytes to the socket; False when the connection has ended, then none were."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(data)
+        self._handed += len(data)
+        return True
+
+    async def flush(self) -> bool:
+        """Wait until the kernel has taken everything that was handed over.
+
+        Returns:
+            False when the answer came first; the rest need not be sent then (RFC 9112 section 9.5).
+
+        Raises:
+            ConnectionError: the connection ended first, and no answer waits.
+        """
+        while self._paused and not self._answer_waits:
+            await self._drain_helper()
+            if self._exception is not None:
+                raise self._exception
+        if self.transport is None and not self._answer_waits:
+            raise ConnectionResetError("the connection ended")
+        return not self._paused
+
+    @property
+    def taken(self) -> int:
+        """Bytes of this request that the kernel has taken."""
+        transport = self.transport
+        return self._handed - (transport.get_write_buffer_size() if transport is not None else 0)
+
+    async def answer(self) -> tuple[RawResponseMessage, StreamReader]:
+        """Return the next head of an answer and its body's stream."""
+        message, body = await self.read()
+        if 100 <= message.code < 200 and message.code != 101:
+            if not self._buffer:
+                self.began = self._received = 0
+        else:
+            self._body = body
+            lost = self._exception
+            if lost is not None and not body.is_eof() and body.exception() is None:
+                body.set_exception(lost)
+        return message, body
+
+    def fail(self, error: Exception) -> None:
+        """Wake whoever reads or writes with an error; the connection is not used again."""
+        self.set_exception(error)
+        if self._body is not None:
+            self._body.set_exception(error)
+        waiter, self._drain_waiter = self._drain_waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take up the connection."""
+        super().connection_made(transport)
+        # With no room for unsent bytes, "not paused" means that the kernel has taken everything.
+        assert self.transport is not None
+        self.transport.set_write_buffer_limits(0)
+        self._opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came and wake whom it concerns."""
+        if not data:  # the parser goes on with what it kept
+            super().data_received(data)
+            return
+        if not self._busy:
+            self.abort()
+            return
+        self.heard = monotonic_ns()
+        if not self.began:
+            self.began = self.heard
+        self._received += len(data)
+        super().data_received(data)
+        if self._body is not None:
+            if self._exception is not None and not self._body.is_eof() and self._body.exception() is None:
+                self._body.set_exception(self._exception)
+        elif self._buffer:
+            self._note_answer()
+        elif self._exception is not None:
+            self._wake_writer()
+        elif self._received > MAX_HEAD:
+            self.fail(Broken(f"the head of the answer is larger than {MAX_HEAD} bytes"))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End what is still being read; `exc` is None for an orderly end."""
+        body = self._body if self._body is not None else self._payload
+        if body is not None and exc is not None and not body.is_eof():
+            # The parser takes any end for the end of a body that has no length; a reset is none.
+            body.set_exception(Truncated("the connection was reset"))
+        super().connection_lost(exc)
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(Truncated("the connection ended"))
+        self._forget(self)
+
+    def _note_answer(self) -> None:
+        if self._buffer[-1][0][0].code >= 200:
+            self._answer_waits = True
+            self._wake_writer()
+
+    def _wake_writer(self) -> None:
+        waiter = self._drain_waiter
+        if waiter is not None and not waiter.done():
+            self._drain_waiter = None
+            waiter.set_result(None)
