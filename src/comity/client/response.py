@@ -104,7 +104,7 @@ class Response:
         except (ValueError, RecursionError):
             detail = "is empty" if not self.content else "is no JSON"
             raise BadResponse(
-                f"{self._line()} with a body that {detail} ({len(self.content)} bytes)",
+                f"{self.line()} with a body that {detail} ({len(self.content)} bytes)",
                 response=self.masked(),
                 request=self.request,
                 attempts=self.attempts,
@@ -123,7 +123,7 @@ class Response:
     def error(self) -> StatusError:
         """Return a StatusError for this answer, whatever its status."""
         return StatusError(
-            self._line(),
+            self.line(),
             response=self.masked(),
             retry_after=self.retry_after,
             request=self.request,
@@ -142,6 +142,11 @@ class Response:
             retry_after=self.retry_after,
         )
 
+    def line(self) -> str:
+        """Return what was asked and what came, in one line without secrets."""
+        status = f"{self.status_code} {self.reason}".rstrip()
+        return f"{self.request.method} {redact.url(self.url)} answered {status}"
+
     def __repr__(self) -> str:
         return f"<Response {self.status_code} {self.request.method} {redact.url(self.url)}>"
 
@@ -152,10 +157,6 @@ class Response:
     @property
     def _without_content(self) -> bool:
         return self.status_code in _WITHOUT_CONTENT or self.request.method == "HEAD"
-
-    def _line(self) -> str:
-        status = f"{self.status_code} {self.reason}".rstrip()
-        return f"{self.request.method} {redact.url(self.url)} answered {status}"
 
 
 def mask_cookies(headers: Headers) -> Headers:

@@ -13,7 +13,7 @@ from comity.policy.timeouts import Timeout
 class Transport(Protocol):
     """The wire below a client. `AiohttpTransport` is the default, `comity.testing.ScriptedTransport` another."""
 
-    async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+    async def send(self, request: Request, limits: Timeout, slot: Slot, /) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer.
 
         Args:

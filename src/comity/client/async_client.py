@@ -1,0 +1,255 @@
+"""AsyncClient: requests that wait for their turn, are tried again where that is safe, and tell what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from comity import redact
+from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.headers import HeaderInput
+from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, Unset, client_policy
+from comity.client.prepare import Base
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.result import result
+from comity.client.transport import Transport
+from comity.engine.async_engine import AsyncEngine
+from comity.engine.call import Call, Exchange, Slot
+from comity.engine.clock import MONOTONIC, Clock
+from comity.engine.hosts import Hosts, PolicyGiven
+from comity.engine.observer import Observe
+from comity.engine.stats import Stats
+from comity.policy.header_names import HeaderNames
+from comity.policy.headers import read_hints
+from comity.policy.naming import check_choice, check_names
+from comity.policy.options import Policy
+from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
+from comity.policy.units import as_ns, duration, priority as checked_priority
+
+_OWN = (
+    "base_url", "policy", "hosts", "max_connections", "headers", "raise_for", "on_event", "transport", "clock",
+)  # fmt: skip
+
+
+class AsyncClient:
+    """A polite HTTP client for asyncio.
+
+    Every request waits until the limits of its host allow it, is sent, and is sent again where that is safe and useful;
+    the answer, or the error, carries every attempt with the time of each phase.
+
+    Args:
+        base_url: where relative URLs go; its path is kept.
+        policy: the rules as one value; keywords override its parts.
+        hosts: other rules for some hosts, by name: a `Policy` or a mapping of the options that differ.
+        max_connections: requests in flight over all hosts; None for no bound.
+        headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
+        raise_for: which answers are raised as StatusError: "error" (from 400 on), "non_2xx" or "never".
+        on_event: called with every `Event`.
+        transport: what sends; it is closed with the client. An `AiohttpTransport` by default.
+        clock: what time it is; for tests.
+        options: the options of `Policy`: rate, concurrency, min_gap, retry, timeout, deadline and so on.
+
+    Raises:
+        OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
+
+    Example:
+        async with AsyncClient("https://api.example", rate="100/min", concurrency=5) as api:
+            users = (await api.get("/users", params={"page": 1})).data
+    """
+
+    def __init__(
+        self,
+        base_url: str = "",
+        *,
+        policy: Policy | None = None,
+        hosts: Mapping[str, PolicyGiven] | None = None,
+        max_connections: int | None = 500,
+        headers: HeaderInput | None = None,
+        raise_for: RaiseFor = "error",
+        on_event: Observe | None = None,
+        transport: Transport | None = None,
+        clock: Clock = MONOTONIC,
+        **options: Unpack[PolicyOptions],
+    ) -> None:
+        check_choice(raise_for, "raise_for", RAISE_FOR)
+        self._base = Base(base_url, headers)
+        rules = client_policy(policy, options, _OWN)
+        self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
+        self._policy_of = lru_cache(maxsize=1024)(self._hosts.policy)
+        self._engine = AsyncEngine(self._hosts)
+        self._raise_for = raise_for
+        self._transport: Transport = AiohttpTransport() if transport is None else transport
+        self._sending = 0
+        self._quiet: list[asyncio.Future[None]] = []
+
+    async def request(self, method: str, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a request and return its answer.
+
+        Args:
+            method: any method but CONNECT.
+            url: absolute, or relative to `base_url`; it is sent byte for byte.
+            options: params, headers, content, json: what to send, see `Request`.
+                priority: 0 (first) to 9, 5 by default.  cost: in requests, or by budget: `{"tokens": 1200}`.
+                idempotent: whether sending twice does no harm; by default the method says.
+                idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.
+                timeout, deadline, retry, raise_for: instead of the client's.
+                expose_cookies: leave `set-cookie` readable in the answer.
+
+        Raises:
+            InvalidRequest, OptionsError: something cannot be sent or used; nothing was sent.
+            QueueFull, QueueTimeout, ClientClosed, HostBlocked: its turn did not come.
+            ConnectFailed, TimedOut, ConnectionLost, BadResponse: no whole, sound answer came.
+            StatusError: an answer that `raise_for` names.  RateLimited: the server asks for a longer wait than allowed.
+        """
+        return await self._request(method, url, **options)
+
+    async def get(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a GET; see `request`."""
+        return await self._request("GET", url, **options)
+
+    async def head(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a HEAD; see `request`."""
+        return await self._request("HEAD", url, **options)
+
+    async def options(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send an OPTIONS; see `request`."""
+        return await self._request("OPTIONS", url, **options)
+
+    async def post(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a POST; see `request`."""
+        return await self._request("POST", url, **options)
+
+    async def put(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a PUT; see `request`."""
+        return await self._request("PUT", url, **options)
+
+    async def patch(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a PATCH; see `request`."""
+        return await self._request("PATCH", url, **options)
+
+    async def delete(self, url: str, **options: Unpack[RequestOptions]) -> Response:
+        """Send a DELETE; see `request`."""
+        return await self._request("DELETE", url, **options)
+
+    def stats(self) -> Stats:
+        """Return how many requests wait and run, and the state of every host."""
+        return self._engine.stats()
+
+    async def aclose(self) -> None:
+        """Refuse what waits or comes, let what is on the wire finish, then close the connections.
+
+        It may be called again, also while it is under way.
+        """
+        self._engine.close()
+        if self._sending:
+            quiet = asyncio.get_running_loop().create_future()
+            self._quiet.append(quiet)
+            await quiet
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient {redact.url(self._base.url)!r}>"
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Any = None,
+        headers: HeaderInput | None = None,
+        content: Any = None,
+        json: Any = None,
+        priority: int = 5,
+        cost: int | Mapping[str, int] = 1,
+        idempotent: bool | None = None,
+        idempotency_key: str | bool | None = None,
+        timeout: Any = UNSET,  # noqa: ASYNC109 - it is the attempt's, not this coroutine's
+        deadline: Any = UNSET,
+        retry: Any = UNSET,
+        raise_for: RaiseFor | None = None,
+        expose_cookies: bool = False,
+        **unknown: object,
+    ) -> Response:
+        if unknown:
+            check_names("request", unknown, RequestOptions.__annotations__)
+        if raise_for is not None:
+            check_choice(raise_for, "raise_for", RAISE_FOR)
+        whole = self._base.whole(url)
+        request = Request(
+            method,
+            whole,
+            params=params,
+            headers=headers,
+            content=content,
+            json=json,
+            idempotent=idempotent,
+            idempotency_key=idempotency_key,
+            expose_cookies=expose_cookies,
+            defaults=self._base.headers(whole),
+        )
+        policy = self._policy_of(request.address.origin.key)
+        call = self._call(request, policy, retry, deadline)
+        call.priority = 5 if priority == 5 else checked_priority(priority)
+        call.cost = cost
+        limits = policy.timeout if timeout is UNSET else Timeout.of(timeout)
+        settled = await self._engine.run(call, partial(self._send, request, limits, policy.header_names))
+        return result(request, settled, raise_for or self._raise_for, self._engine.clock)
+
+    def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, deadline: Any) -> Call:
+        rules = policy.retry if retry is UNSET else Retry.of(retry)
+        limit = policy.deadline_ns if deadline is UNSET else as_ns(duration(deadline, "deadline", minimum=0.001))
+        repeatable = rules.repeatable(request) if request.idempotent is None else request.idempotent
+        return Call(
+            host=request.address.origin.key,
+            retry=rules,
+            request=request,
+            idempotent=repeatable,
+            keyed=request.keyed,
+            deadline=None if limit is None else self._engine.clock.now() + limit,
+            queue_timeout=policy.queue_timeout_ns,
+        )
+
+    async def _send(
+        self, request: Request, limits: Timeout, names: HeaderNames | None, slot: Slot
+    ) -> Exchange[Response]:
+        self._sending += 1
+        try:
+            exchange = await self._transport.send(request, limits, slot)
+        finally:
+            self._sending -= 1
+            if not self._sending and self._quiet:
+                self._tell_quiet()
+        response = exchange.value
+        if response is not None and response.status_code != 200:
+            hints = read_hints(
+                response.headers.pairs, status=response.status_code, wall=self._engine.clock.wall(), names=names
+            )
+            if hints.retry_after is not None:
+                response.retry_after = hints.retry_after / 1e9
+                exchange.outcome = replace(exchange.outcome, retry_after=hints.retry_after)
+        return exchange
+
+    def _tell_quiet(self) -> None:
+        for quiet in self._quiet:
+            if not quiet.done():
+                quiet.get_loop().call_soon_threadsafe(_finish, quiet)
+        self._quiet.clear()
+
+
+def _finish(quiet: asyncio.Future[None]) -> None:
+    if not quiet.done():
+        quiet.set_result(None)

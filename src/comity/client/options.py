@@ -1,0 +1,80 @@
+"""Options: what a client takes at its construction and with each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final, Literal, TypedDict
+
+from comity.client.address import Params
+from comity.client.headers import HeaderInput
+from comity.client.request import Content
+from comity.errors import OptionsError
+from comity.policy.header_names import HeaderNames
+from comity.policy.naming import check_names
+from comity.policy.options import OPTIONS, Policy, RateGiven
+from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
+
+RaiseFor = Literal["never", "error", "non_2xx"]
+"""Which whole answers are raised as StatusError: none, those from 400 on, or all but 2xx."""
+
+RAISE_FOR = ("never", "error", "non_2xx")
+
+Seconds = float | timedelta | str
+
+
+class Unset(Enum):
+    """Stands for "not given" where None means "no limit"."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+
+
+class PolicyOptions(TypedDict, total=False):
+    """The options of `Policy`, as keywords of a client."""
+
+    rate: RateGiven
+    concurrency: int | None
+    min_gap: Seconds | None
+    max_queue: int
+    queue_timeout: Seconds | None
+    ageing: Seconds | None
+    learn_gap: bool
+    retry: Retry | int | None
+    timeout: Timeout | Seconds | None
+    deadline: Seconds | None
+    header_names: HeaderNames | None
+
+
+class RequestOptions(TypedDict, total=False):
+    """What one request may say; see `AsyncClient.request`."""
+
+    params: Params | None
+    headers: HeaderInput | None
+    content: Content
+    json: Any
+    priority: int
+    cost: int | Mapping[str, int]
+    idempotent: bool | None
+    idempotency_key: str | bool | None
+    timeout: Timeout | Seconds | None
+    deadline: Seconds | None
+    retry: Retry | int | None
+    raise_for: RaiseFor | None
+    expose_cookies: bool
+
+
+def client_policy(policy: Policy | None, given: PolicyOptions, own: tuple[str, ...]) -> Policy:
+    """Return the policy of a client: the options over `policy`.
+
+    Raises:
+        OptionsError: a value cannot be used, or there is no such option; `own` are the client's other names.
+    """
+    if policy is not None and not isinstance(policy, Policy):
+        raise OptionsError("policy", policy, "a Policy(...)")
+    check_names("AsyncClient", given, (*OPTIONS, *own))
+    return (policy or Policy()).replace(**given) if given else policy or Policy()

@@ -1,0 +1,60 @@
+"""Prepare: from what a caller says to a checked Request, with what the client adds to it."""
+
+from __future__ import annotations
+
+import comity
+from comity import redact
+from comity.client import address
+from comity.client.address import Origin
+from comity.client.decoding import ACCEPTED
+from comity.client.headers import HeaderInput, Pairs, checked, merged
+from comity.errors import InvalidRequest, OptionsError
+
+
+class Base:
+    """What a client adds to its requests.
+
+    Args:
+        base_url: where relative URLs go; "" when there is none.
+        headers: added to every request; those that are secrets go to the origin of `base_url` alone, if there is one.
+
+    Raises:
+        OptionsError: one of them cannot be used.
+    """
+
+    __slots__ = ("_all", "_origin", "_public", "url")
+
+    def __init__(self, base_url: str, headers: HeaderInput | None) -> None:
+        self.url = base_url
+        self._origin = _base_origin(base_url) if base_url != "" else None
+        own = (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", f"comity/{comity.__version__}"))
+        try:
+            self._all: Pairs = merged(own, checked(headers or ()))
+        except InvalidRequest as error:
+            raise OptionsError("headers", redact.MASK, str(error)) from None
+        self._public: Pairs = tuple(pair for pair in self._all if not redact.is_secret(pair[0]))
+
+    def whole(self, url: str) -> str:
+        """Return an absolute URL as it is, and another under the base."""
+        if self.url == "" or address.is_absolute(url):
+            return url
+        return address.join(self.url, url)
+
+    def headers(self, url: str) -> Pairs:
+        """Return the headers for a request to `url`: secrets stay with the origin that they are for."""
+        if self._origin is None or self._public == self._all:
+            return self._all
+        return self._all if address.parse(url).origin == self._origin else self._public
+
+
+def _base_origin(base_url: str) -> Origin:
+    form = "an http or https URL, with a path if needed, without query and fragment"
+    if not isinstance(base_url, str):
+        raise OptionsError("base_url", type(base_url).__name__, form)
+    shown = redact.url(base_url)
+    if "?" in base_url or "#" in base_url:
+        raise OptionsError("base_url", shown, form)
+    try:
+        return address.parse(base_url).origin
+    except InvalidRequest as error:
+        raise OptionsError("base_url", shown, form, str(error)) from None

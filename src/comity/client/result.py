@@ -1,0 +1,54 @@
+"""Result: from how a call was settled to the answer, or the error, that the caller gets."""
+
+from __future__ import annotations
+
+from comity.client.options import RaiseFor
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.engine.call import Settled
+from comity.engine.clock import Clock
+from comity.engine.refusal import moment
+from comity.errors import RateLimited
+
+
+def result(request: Request, settled: Settled[Response], raise_for: RaiseFor, clock: Clock) -> Response:
+    """Return the answer of a settled call.
+
+    Args:
+        request: what was sent.
+        settled: how it ended.
+        raise_for: which answers are errors.
+        clock: on which `settled.until` is.
+
+    Raises:
+        RateLimited: the server asked for a longer wait than allowed, whatever `raise_for` says.
+        SendFailed, BadResponse: no whole, sound answer came.
+        StatusError: an answer that `raise_for` names.
+    """
+    response, attempts = settled.value, settled.attempts
+    if response is None:
+        error = settled.error
+        assert error is not None
+        error.attempts = attempts
+        raise error
+    response.attempts = attempts
+    response.timings = attempts[-1].timings
+    if settled.until is not None:
+        raise _limited(request, response, settled.until, clock)
+    if raise_for == "never" or response.ok or (raise_for == "error" and response.status_code < 400):
+        return response
+    raise response.error()
+
+
+def _limited(request: Request, response: Response, until: int, clock: Clock) -> RateLimited:
+    wait = max(0, until - clock.now()) / 1e9
+    when = moment(clock, until)
+    return RateLimited(
+        f"{response.line()}; it wants no request before {when:%Y-%m-%d %H:%M:%S} UTC ({wait:.3g} s from now), "
+        "which is longer than this call may wait",
+        response=response.masked(),
+        until=when,
+        retry_after=wait,
+        request=request,
+        attempts=response.attempts,
+    )
