@@ -156,7 +156,10 @@ class Journal:
     def unsend(self, line: int) -> None:
         """Note that a request was not sent after all, or was refused, so that it may be sent again."""
         self.sending.discard(line)
-        self._append({"unsent": [line]})
+        if line in self._intents:
+            self._intents.remove(line)
+        else:
+            self._append({"unsent": [line]})
 
     def spill(self, line: int, result: bytes) -> None:
         """Keep a result until its place in the output comes."""
@@ -256,7 +259,9 @@ class Journal:
         except msgspec.DecodeError:
             header = Header(nonce="", comity="")
         if header.comity != "journal" or header.version != _VERSION:
-            raise OptionsError("-o", str(self.output), "an output with a journal of this version", f"{self.path} is none")
+            raise OptionsError(
+                "-o", str(self.output), "an output with a journal of this version", f"{self.path} is none"
+            )
         for option, was, given in (("--url", header.template, template), ("--method", header.method, method)):
             if was != given:
                 raise OptionsError(option, given, f"the run that is to go on was begun with {was!r}")
@@ -278,7 +283,9 @@ class Journal:
     def _check_output(self) -> None:
         if not self.output.exists() and (len(self.sending) or self._old):
             hint = f"to begin again, remove {self.path.name} too"
-            raise OptionsError("-o", str(self.output), "the output of the run that its journal tells of", f"it is gone; {hint}")
+            raise OptionsError(
+                "-o", str(self.output), "the output of the run that its journal tells of", f"it is gone; {hint}"
+            )
 
     def _apply(self, record: _Record, place: int, size: int) -> None:
         if record.digests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -92,16 +93,16 @@ class JsonLines:
             OptionsError: a line is no result.
         """
         end = 0
-        for number, line in enumerate(self._lines(), 1):
-            if not line.endswith(b"\n"):
-                os.ftruncate(self._fd, end)
-                break
-            yield self._read(number, line)
-            end += len(line)
+        for found, size in results_in(self.path):
+            yield found
+            end += size
+        os.ftruncate(self._fd, end)
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Write the file anew with the wanted results and let it take the old one's place."""
-        self._replace(line for number, line in enumerate(self._lines(), 1) if wanted(self._read(number, line)))
+        self._replace(
+            line for number, line in enumerate(_lines(self.path), 1) if wanted(_read(self.path, number, line))
+        )
 
     def write(self, results: Sequence[bytes]) -> None:
         """Append results with one call to the system.
@@ -120,10 +121,10 @@ class JsonLines:
         """Bring the lines into the order of the input, if they are not."""
         places: list[tuple[int, int, int]] = []
         offset = 0
-        for number, line in enumerate(self._lines(), 1):
-            places.append((self._read(number, line).line, offset, len(line)))
+        for number, line in enumerate(_lines(self.path), 1):
+            places.append((_read(self.path, number, line).line, offset, len(line)))
             offset += len(line)
-        if any(one > other for one, other in zip(places, places[1:], strict=False)):
+        if any(one > other for one, other in itertools.pairwise(places)):
             places.sort()
             self._replace(os.pread(self._fd, size, start) for _, start, size in places)
 
@@ -133,17 +134,6 @@ class JsonLines:
             os.fsync(self._fd)
             os.close(self._fd)
             self._fd = -1
-
-    def _read(self, number: int, line: bytes) -> Found:
-        try:
-            return _decode(line)
-        except msgspec.DecodeError:
-            hint = f"line {number} of it is no result"
-            raise OptionsError("-o", str(self.path), "a new file, or the output of an earlier run", hint) from None
-
-    def _lines(self) -> Iterator[bytes]:
-        with open(self.path, "rb") as file:  # noqa: PTH123 - the same as Path.open, and quicker to read past
-            yield from file
 
     def _replace(self, lines: Iterator[bytes]) -> None:
         temporary = self.path.with_name(self.path.name + ".new")
@@ -165,3 +155,27 @@ class JsonLines:
         sync_directory(self.path.parent)
         os.close(self._fd)
         self._fd = fd
+
+
+def results_in(path: Path) -> Iterator[tuple[Found, int]]:
+    """Yield the results in a file and their sizes in bytes, without touching it; a torn last line is left out.
+
+    Raises:
+        OptionsError: a line is no result.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        if line.endswith(b"\n"):
+            yield _read(path, number, line), len(line)
+
+
+def _read(path: Path, number: int, line: bytes) -> Found:
+    try:
+        return _decode(line)
+    except msgspec.DecodeError:
+        hint = f"line {number} of it is no result"
+        raise OptionsError("-o", str(path), "a new file, or the output of an earlier run", hint) from None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from file

@@ -43,6 +43,7 @@ class Reader:
         self.sources = [Source(name) for name in inputs]
         self.parser, self.admit, self.max_line = parser, admit, max_line
         self.skipped = 0
+        """Lines so far that are no row of their own: blank, a header, or within a table's record."""
         self._waiting = deque(self.sources)
         self._source: Source | None = None
         self._splitter = LineSplitter(limit=max_line)
@@ -83,6 +84,7 @@ class Reader:
             # The input ended; a record left open ends with it.
             record = self._table.finish()
             if record is not None:
+                self.skipped -= 1
                 self._add(rows, record)
             self._table = None
         return rows
@@ -111,12 +113,13 @@ class Reader:
                 self.skipped += 1
                 return None
             self._sniff(line)
+        record: Record | None = None
         if self._table is not None:
-            return self._table.feed(line)
-        if not line.data.strip():
-            self.skipped += 1
-            return None
-        return Record(line.number, line.data, too_long=line.too_long)
+            record = self._table.feed(line)
+        elif line.data.strip():
+            record = Record(line.number, line.data, too_long=line.too_long)
+        self.skipped += record is None
+        return record
 
     def _add(self, rows: list[Row | Invalid], record: Record) -> None:
         admitted = self.admit(record)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -66,29 +65,13 @@ class Result(msgspec.Struct, gc=False):
     error: ErrorEntry | msgspec.UnsetType = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Bodies:
-    """What of a body goes into a result.
-
-    Args:
-        keep: whether any of it does.
-        limit: the longest body in bytes; a longer one is an error.
-    """
-
-    keep: bool = True
-    limit: int | None = None
-
-
-def of_response(row: Row, response: Response, elapsed: float, bodies: Bodies) -> Result:
+def of_response(row: Row, response: Response, elapsed: float, *, keep_body: bool = True) -> Result:
     """Return the result of a whole answer."""
     error: ErrorEntry | msgspec.UnsetType = msgspec.UNSET
     body: Any = None
     if not response.ok:
         error = ErrorEntry("StatusError", _status_text(response))
-    if bodies.limit is not None and len(response.content) > bodies.limit:
-        text = f"the body has {len(response.content)} bytes, --max-body allows {bodies.limit}"
-        error = error or ErrorEntry("BadResponse", text)
-    elif bodies.keep:
+    if keep_body:
         try:
             body = body_of(response)
         except BadResponse as bad:
@@ -178,9 +161,7 @@ def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:
 
 def _attempt(attempt: Attempt) -> AttemptEntry:
     timings = {name: round(value, 6) for name, value in attempt.timings.as_dict().items()}
-    return AttemptEntry(
-        attempt.number, attempt.status, attempt.error, round(attempt.waited, 6), attempt.sent, timings
-    )
+    return AttemptEntry(attempt.number, attempt.status, attempt.error, round(attempt.waited, 6), attempt.sent, timings)
 
 
 def _status_text(response: Response) -> str:

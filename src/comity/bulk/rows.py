@@ -6,22 +6,40 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from comity.bulk.template import UrlTemplate
-from comity.errors import OptionsError
+from comity.client import address
+from comity.client.headers import checked
+from comity.errors import InvalidRequest, OptionsError
 from comity.policy import units
 
 Id = str | int
+T = TypeVar("T")
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_FORBIDDEN_IN_VALUE = re.compile(r"[\x00\r\n]")  # RFC 9110 section 5.5
 _JSON_TYPE = {"content-type": "application/json"}
+
+
+class Progress(msgspec.Struct, gc=False):
+    """How far a run has come with a row.
+
+    Attributes:
+        began: when it was first sent, ns, 0 before.
+        sends: how often it was sent.
+        intended: whether the journal knows that it is being sent.
+        parked: whether it waits for another attempt, or is about to end.
+        uncertain: whether the last attempt that reached the wire brought no answer.
+    """
+
+    began: int = 0
+    sends: int = 0
+    intended: bool = False
+    parked: bool = False
+    uncertain: bool = False
 
 
 class Row(msgspec.Struct, kw_only=True, gc=False):
@@ -30,10 +48,9 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     Attributes:
         line: its line number; it names the row in the journal.
         id: the input's id, else the line number; ids may repeat.
-        host: what rows of one host share: lower-case host and port.
+        host: the name of its limiter: the host, with the port when it is not the scheme's own.
         size: bytes that it holds in memory, about.
-        started: whether a byte of it was sent, by this run.
-        on_wire: whether one of its attempts is being sent or answered now.
+        progress: how far this run has come with it.
     """
 
     line: int
@@ -48,8 +65,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     cost: int | dict[str, int] = 1
     idempotent: bool | None = None
     size: int = 0
-    started: bool = False
-    on_wire: bool = False
+    progress: Progress = msgspec.field(default_factory=Progress)
 
 
 class Invalid(msgspec.Struct, kw_only=True, gc=False):
@@ -84,7 +100,7 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
     method: str | None = None
     headers: dict[str, str] | None = None
     params: dict[str, str | int | float | bool | list[str | int | float | bool] | None] | None = None
-    json: msgspec.Raw = msgspec.Raw()  # noqa: RUF009 - an immutable value
+    json: msgspec.Raw = msgspec.Raw()
     body: str | dict[str, str] | None = None
     priority: int | None = None
     cost: int | dict[str, int] | None = None
@@ -141,8 +157,9 @@ class RowParser:
 
     def from_columns(self, line: int, size: int, values: Mapping[str, str]) -> Row | Invalid:
         """Return the row of a table's record: `id`, `url`, `method` and `body` are taken, the template may use any."""
-        taken = {name: values[name] for name in ("id", "method", "body") if values.get(name)}
-        spec = _Object(**taken)
+        spec = _Object(
+            id=values.get("id") or None, method=values.get("method") or None, body=values.get("body") or None
+        )
         try:
             spec.url = self._filled(values) if self.template else values.get("url", "").strip()
             return self._row(line, size, spec)
@@ -185,7 +202,7 @@ class RowParser:
         url = spec.url
         if not url:
             raise RowError("url", "the url is missing")
-        host = host_of(url)
+        host = _sendable(address.parse, url, "url").origin.key
         method = spec.method or self.method or "GET"
         if not _TOKEN.fullmatch(method):
             raise RowError("method", f"{method!r} is no HTTP method")
@@ -210,8 +227,7 @@ class RowParser:
     def _merged(self, own: dict[str, str] | None) -> dict[str, str] | None:
         if not own:
             return self.headers or None
-        for name, value in own.items():
-            check_header(name, value)
+        _sendable(checked, own, "headers")
         names = {name.lower() for name in own}
         return {name: value for name, value in self.headers.items() if name.lower() not in names} | own
 
@@ -234,41 +250,6 @@ class RowParser:
             row.content = _binary(spec.body)
 
 
-def host_of(url: str) -> str:
-    """Return the host (and port, when one is named) of an http or https URL.
-
-    Raises:
-        RowError: the URL cannot be sent.
-    """
-    if _CONTROL.search(url):
-        raise RowError("url", "the url holds a control character; percent-encode it")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        # urlsplit's own text may quote the user and password.
-        reason = "its port is no number from 0 to 65535" if "ort" in str(error) else "its host cannot be read"
-        raise RowError("url", f"the url cannot be used: {reason}") from None
-    if parts.scheme not in ("http", "https"):
-        scheme = f"scheme {parts.scheme!r}" if parts.scheme else "a url without a scheme"
-        raise RowError("url", f"{scheme} is not supported; http and https are")
-    if not host:
-        raise RowError("url", "the url has no host")
-    return host if port is None else f"{host}:{port}"
-
-
-def check_header(name: str, value: str) -> None:
-    """Refuse what would break out of a header line (RFC 9110 section 5.5).
-
-    Raises:
-        RowError: the name is no token, or the value holds CR, LF or NUL.
-    """
-    if not _TOKEN.fullmatch(name):
-        raise RowError("headers", f"{name!r} is no header name")
-    if _FORBIDDEN_IN_VALUE.search(value):
-        raise RowError("headers", f"the value of header {name!r} holds CR, LF or NUL")
-
-
 def _binary(body: dict[str, str] | None) -> bytes:
     if body is None or set(body) != {"base64"}:
         raise RowError("body", 'the body is a string or {"base64": "..."}')
@@ -288,6 +269,13 @@ def _checked(check: Any, value: object, field: str, *more: object) -> Any:
     try:
         return check(value, *more)
     except OptionsError as error:
+        raise RowError(field, str(error)) from None
+
+
+def _sendable(check: Callable[[Any], T], value: object, field: str) -> T:
+    try:
+        return check(value)
+    except InvalidRequest as error:
         raise RowError(field, str(error)) from None
 
 

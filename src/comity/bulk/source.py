@@ -108,9 +108,9 @@ class Source:
 async def _readable(fd: int) -> None:
     """Wait until a read of `fd` returns at once."""
     loop = asyncio.get_running_loop()
-    ready = loop.create_future()
+    ready: asyncio.Future[None] = loop.create_future()
     try:
-        loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
+        loop.add_reader(fd, _wake, ready)
     except (OSError, NotImplementedError):
         # What the selector does not take, such as /dev/null, never makes a reader wait.
         return
@@ -118,6 +118,11 @@ async def _readable(fd: int) -> None:
         await ready
     finally:
         loop.remove_reader(fd)
+
+
+def _wake(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
 
 
 def _unreadable(name: str, error: Exception) -> OptionsError:

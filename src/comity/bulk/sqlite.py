@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -37,9 +38,9 @@ class _Result(msgspec.Struct):
     url: str | None = None
     method: str | None = None
     status: int | None = None
-    body: msgspec.Raw = msgspec.Raw()  # noqa: RUF009 - an immutable value
+    body: msgspec.Raw = msgspec.Raw()
     elapsed: float = 0
-    attempts: msgspec.Raw = msgspec.Raw(b"[]")  # noqa: RUF009 - the same
+    attempts: msgspec.Raw = msgspec.Raw(b"[]")
     error: dict[str, str] = {}
 
 
@@ -107,6 +108,13 @@ class SqliteTable:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise StoreError(f"{self.path}: {error}") from error
+
+
+def results_in(path: Path) -> Iterator[Found]:
+    """Yield the results in a file without touching it."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        for (text,) in db.execute(_FOUND):
+            yield _decode_found(text)
 
 
 def _columns(data: bytes) -> tuple[Any, ...]:

@@ -16,10 +16,11 @@ class Stream:
     Args:
         fd: where to write.
         name: what it is called in messages.
+        owned: whether `close` closes it.
     """
 
-    def __init__(self, fd: int, name: str) -> None:
-        self.fd, self.name = fd, name
+    def __init__(self, fd: int, name: str, *, owned: bool = False) -> None:
+        self.fd, self.name, self.owned = fd, name, owned
 
     def found(self) -> Iterator[Found]:
         """Yield nothing."""
@@ -47,4 +48,6 @@ class Stream:
         """Do nothing: what is written is gone."""
 
     def close(self) -> None:
-        """Leave the descriptor to its owner."""
+        """Close the descriptor if it is ours."""
+        if self.owned:
+            os.close(self.fd)

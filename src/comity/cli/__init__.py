@@ -1,3 +1,10 @@
 """The `comity` command: one file per subcommand."""
 
 from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command; the entry point of the installed script."""
+    from comity.cli.app import app
+
+    app()

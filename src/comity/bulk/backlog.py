@@ -1,0 +1,104 @@
+"""Backlog: rows that were read and wait for a worker, by host, bounded in number and size.
+
+A host that is slow fills its own lane while the others go on; only when the whole backlog is full of one host's rows
+does reading stop. A worker takes the most urgent row of its lane.
+"""
+
+from __future__ import annotations
+
+import heapq
+from datetime import UTC, datetime
+
+from comity.bulk.rows import Row
+
+MAX_ROWS = 4096
+MAX_BYTES = 16 * 1024 * 1024
+
+
+class Lane:
+    """The rows of one host.
+
+    Args:
+        host: its name and port.
+        width: how many rows may be under way at once; those that wait for another attempt do not count.
+
+    Attributes:
+        workers: tasks that work on it.
+        parked: those of them whose row waits for another attempt.
+        blocked_until: the time before which the server wants no request, or None.
+    """
+
+    __slots__ = ("_heap", "blocked_until", "host", "parked", "width", "workers")
+
+    def __init__(self, host: str, width: int) -> None:
+        self.host, self.width = host, width
+        self.workers = self.parked = 0
+        self.blocked_until: datetime | None = None
+        self._heap: list[tuple[int, int, Row]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the time that the server named is still to come."""
+        return self.blocked_until is not None and datetime.now(UTC) < self.blocked_until
+
+    @property
+    def wants_worker(self) -> bool:
+        """Whether a row waits that one more worker may take."""
+        return bool(self._heap) and self.workers - self.parked < self.width and self.workers < 8 * self.width
+
+    def push(self, row: Row) -> None:
+        """Add a row."""
+        heapq.heappush(self._heap, (row.priority, row.line, row))
+
+    def pop(self) -> Row:
+        """Take the most urgent row, the first of its priority."""
+        return heapq.heappop(self._heap)[2]
+
+    def clear(self) -> list[Row]:
+        """Take all rows."""
+        rows, self._heap = [entry[2] for entry in self._heap], []
+        return rows
+
+
+class Backlog:
+    """All lanes, and the room in them."""
+
+    def __init__(self, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> None:
+        self.max_rows, self.max_bytes = max_rows, max_bytes
+        self.rows = self.bytes = 0
+        self.lanes: dict[str, Lane] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether reading has to stop."""
+        return self.rows >= self.max_rows or self.bytes >= self.max_bytes
+
+    def push(self, lane: Lane, row: Row) -> None:
+        """Add a row to its lane."""
+        lane.push(row)
+        self.rows += 1
+        self.bytes += row.size
+
+    def pop(self, lane: Lane) -> Row:
+        """Take a lane's next row."""
+        row = lane.pop()
+        self.rows -= 1
+        self.bytes -= row.size
+        return row
+
+    def drop(self, lane: Lane) -> int:
+        """Forget a lane's rows; return how many there were."""
+        rows = lane.clear()
+        self.rows -= len(rows)
+        self.bytes -= sum(row.size for row in rows)
+        return len(rows)
+
+    def sweep(self) -> None:
+        """Forget lanes that hold nothing, when there are many."""
+        if len(self.lanes) > self.max_rows:
+            self.lanes = {
+                host: lane for host, lane in self.lanes.items() if len(lane) or lane.workers or lane.blocked_until
+            }

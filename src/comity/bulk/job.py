@@ -1,0 +1,193 @@
+"""Job: a whole run, from its options to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from comity.bulk.counting import count
+from comity.bulk.journal import Journal
+from comity.bulk.key import IdempotencyKey
+from comity.bulk.output import JsonLines, Output
+from comity.bulk.progress import Kind, Progress
+from comity.bulk.reader import Reader
+from comity.bulk.report import Report
+from comity.bulk.resume import Again, Before, scan, verify
+from comity.bulk.rows import RowParser
+from comity.bulk.runner import Plan, Runner
+from comity.bulk.signals import stopping
+from comity.bulk.sink import Sink
+from comity.bulk.source import STDIN
+from comity.bulk.sqlite import SUFFIXES, SqliteTable
+from comity.bulk.stream import Stream
+from comity.bulk.tally import Tally
+from comity.bulk.template import UrlTemplate
+from comity.bulk.watched import Watched
+from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.async_client import AsyncClient
+from comity.engine.hosts import Hosts
+from comity.errors import OptionsError
+from comity.policy.options import Policy
+
+MAX_BODY = 16 * 1024 * 1024
+_STDOUT = 1
+_AHEAD = 8
+_UNLIMITED = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What to run and how.
+
+    Args:
+        inputs: paths; "-" is standard input.
+        output: where results go; None is standard output, from where no run can go on.
+        template: fills the URL of rows that have none.
+        method: method of rows that name none.
+        headers: headers of every row.
+        policy: the limits of every host that `hosts` does not name.
+        hosts: limits by host name; subdomains share them.
+        ordered: whether results stand in the order of the input.
+        key_name: header that carries an idempotency key; None for none.
+        retry_failed: whether rows that failed in an earlier run are sent again.
+        resend_unknown: whether rows of unknown outcome are sent again.
+        keep_body: whether bodies go into results.
+        max_body: most bytes of a body; a larger one is an error.
+        progress: how progress is shown.
+    """
+
+    inputs: Sequence[str]
+    output: str | None = None
+    template: UrlTemplate | None = None
+    method: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    hosts: Mapping[str, Policy] = field(default_factory=dict)
+    ordered: bool = False
+    key_name: str | None = None
+    retry_failed: bool = False
+    resend_unknown: bool = False
+    keep_body: bool = True
+    max_body: int | None = MAX_BODY
+    progress: Kind = "auto"
+
+    def parser(self) -> RowParser:
+        """Return what turns lines into rows."""
+        return RowParser(method=self.method, headers=self.headers, template=self.template)
+
+    def reader(self) -> Reader:
+        """Return a reader of all inputs.
+
+        Raises:
+            OptionsError: one cannot be opened.
+        """
+        return Reader(self.inputs, self.parser())
+
+
+async def run(job: Job) -> Report:
+    """Run a job to its end.
+
+    Returns:
+        What came of it; its `exit_code` is the command's.
+
+    Raises:
+        OptionsError: an input, the output or the journal cannot be used; nothing was sent.
+        StoreError: the output or journal cannot be written.
+    """
+    began = time.monotonic_ns()
+    with contextlib.ExitStack() as stack:
+        reader = job.reader()
+        stack.callback(reader.close)
+        journal = _journal(job)
+        if journal is not None:
+            stack.callback(journal.close)
+        output = _output(job, journal)
+        stack.callback(output.close)
+        before = Before()
+        if journal is not None:
+            before = scan(output, journal, Again(job.retry_failed, job.resend_unknown, job.key_name is not None))
+            if reader.rereadable:
+                await verify(job.inputs, job.parser(), journal)
+        runner = await _send(job, reader, output, journal, Tally(before=before.finished))
+        if runner.error is None:
+            if job.ordered:
+                output.sort()
+            if journal is not None:
+                journal.tidy()
+        return Report.of(runner, before, began, resumable=journal is not None)
+
+
+async def _send(job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally) -> Runner:
+    watched = Watched(AiohttpTransport(max_body=job.max_body), tally, journal)
+    client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched)
+    sink = Sink(output, journal, ordered=job.ordered)
+    runner = Runner(client, reader, sink, tally, _plan(job, journal))
+    watched.parked, sink.failed = runner.parked, runner.fail
+    counting = asyncio.create_task(count(reader, tally))
+    try:
+        with stopping(runner):
+            async with Progress(tally, limit=limit_in_words(job), kind=job.progress).shown():
+                await runner.run()
+    finally:
+        counting.cancel()
+        await client.aclose()
+    return runner
+
+
+def _plan(job: Job, journal: Journal | None) -> Plan:
+    key = None
+    if job.key_name is not None:
+        key = IdempotencyKey(job.key_name, journal.nonce if journal is not None else secrets.token_hex(16)).options
+    rules = Hosts(job.policy, job.hosts)
+    # Rows that wait in the limiter spend their deadline there, so with one no more wait than can run.
+    factor = 2 if job.policy.deadline is None else 1
+
+    def width(host: str) -> int:
+        return factor * (rules.policy(host).concurrency or _UNLIMITED)
+
+    return Plan(
+        width=width,
+        keep_body=job.keep_body,
+        longest_wait=job.policy.retry.max_retry_after,
+        key=key,
+        ahead=_AHEAD * (job.policy.concurrency or _UNLIMITED) if job.ordered else 0,
+        resend_unknown=job.resend_unknown,
+    )
+
+
+def limit_in_words(job: Job) -> str:
+    """Return the rates that hold, for people; "" when hosts have limits of their own or there is none."""
+    return "" if job.hosts else " and ".join(map(str, job.policy.rate))
+
+
+def _journal(job: Job) -> Journal | None:
+    """Return the journal of an output that is, or will be, a file; a pipe or device has none."""
+    if job.output is None or job.output == STDIN:
+        return None
+    path = Path(job.output)
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise OptionsError("-o", job.output, "a file", "it is a directory")
+        if not stat.S_ISREG(mode):
+            return None
+    template = job.template.text if job.template is not None else None
+    return Journal(path.resolve(), template=template, method=job.method)
+
+
+def _output(job: Job, journal: Journal | None) -> Output:
+    if journal is not None:
+        return SqliteTable(journal.output) if journal.output.suffix in SUFFIXES else JsonLines(journal.output)
+    if job.output is None or job.output == STDIN:
+        return Stream(_STDOUT, "standard output")
+    try:
+        return Stream(os.open(job.output, os.O_WRONLY), job.output, owned=True)
+    except OSError as error:
+        raise OptionsError("-o", job.output, "a path that can be written", str(error.strerror)) from None

@@ -1,0 +1,56 @@
+"""Tally: what a run has done so far, in numbers."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+NS = 1_000_000_000
+_SPAN = 10 * NS
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a run; progress and summary read them.
+
+    Attributes:
+        lines: lines of the input, None while that is unknown.
+        skipped: lines that are no rows, as far as it was read.
+        before: rows that earlier runs finished.
+        ok, failed: rows that this run finished.
+        undone: rows that it had to leave.
+        sent: requests on the wire, repeats included.
+        retried: repeats among them.
+        refused: answers 429.
+        in_flight: requests on the wire now.
+    """
+
+    lines: int | None = None
+    skipped: int = 0
+    before: int = 0
+    ok: int = 0
+    failed: int = 0
+    undone: int = 0
+    sent: int = 0
+    retried: int = 0
+    refused: int = 0
+    in_flight: int = 0
+    _ends: deque[tuple[int, int]] = field(default_factory=deque)
+
+    @property
+    def total(self) -> int | None:
+        """Rows of the input, None while that is unknown."""
+        return None if self.lines is None else self.lines - self.skipped
+
+    @property
+    def finished(self) -> int:
+        """Rows that this run brought to an end."""
+        return self.ok + self.failed
+
+    def rate(self, now: int) -> float:
+        """Return the requests sent per second over the last 10 s; each call is a sample."""
+        self._ends.append((now, self.sent))
+        while len(self._ends) > 2 and now - self._ends[1][0] >= _SPAN:
+            self._ends.popleft()
+        (start, sent), (end, last) = self._ends[0], self._ends[-1]
+        return (last - sent) * NS / (end - start) if end > start else 0.0

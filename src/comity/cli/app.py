@@ -1,0 +1,42 @@
+"""The application: which subcommands there are. What they need is imported when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import comity
+from comity.cli.get import get
+from comity.cli.run import run
+from comity.cli.sample import sample
+from comity.cli.upstream import upstream
+
+app = typer.Typer(
+    name="comity",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    help="Call any HTTP API as fast as it lets you, and never faster.",
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"comity {comity.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Call any HTTP API as fast as it lets you, and never faster."""
+
+
+for command in (run, get, upstream, sample):
+    app.command()(command)

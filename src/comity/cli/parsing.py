@@ -1,0 +1,166 @@
+"""Reading options of the command line into policies. Every complaint names the option, the value and an example."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from comity.bulk.progress import Kind
+from comity.client.headers import checked
+from comity.errors import InvalidRequest, OptionsError
+from comity.policy.options import Policy
+from comity.policy.rate import Measured, Rate
+from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
+from comity.policy.units import duration, is_off, parse_integer
+
+_SIZE = re.compile(r"([0-9]{1,15}) ?([kmg]i?b?|b)?", re.IGNORECASE)
+_UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST = "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms'"
+
+
+def rates(given: Sequence[str], measured: Measured, option: str = "--rate") -> tuple[Rate, ...]:
+    """Return the rates of a repeatable option; "off" among them means none."""
+    if any(is_off(text) for text in given):
+        return ()
+    found = (Rate.of(text, option) for text in given)
+    return tuple(Rate(rate.max, rate.per, unit=rate.unit, measured=measured) for rate in found)
+
+
+def concurrency(text: str, option: str = "--concurrency") -> int | None:
+    """Return how many requests may run at once; None for no limit."""
+    return None if is_off(text) else parse_integer(text, option, 1)
+
+
+def policy(
+    *,
+    rate: Sequence[str],
+    at_once: str | None,
+    min_gap: str | None,
+    retries: str | None,
+    max_retry_wait: str | None,
+    timeout: str | None,
+    deadline: str | None,
+    measured: str,
+) -> Policy:
+    """Return the policy of the command line's options; what is not given keeps its default."""
+    changes: dict[str, Any] = {}
+    retrying: dict[str, Any] = {}
+    if measured not in {"client", "server"}:
+        raise OptionsError("--measured", measured, "client or server")
+    if rate:
+        changes["rate"] = rates(rate, "server" if measured == "server" else "client")
+    if at_once is not None:
+        changes["concurrency"] = concurrency(at_once)
+    if min_gap is not None:
+        changes["min_gap"] = duration(min_gap, "--min-gap")
+    if retries is not None:
+        retrying["retries"] = parse_integer(retries, "--retries", 0, 1000)
+    if max_retry_wait is not None:
+        retrying["max_retry_after"] = duration(max_retry_wait, "--max-retry-wait")
+    if timeout is not None:
+        changes["timeout"] = Timeout.of(duration(timeout, "--timeout", minimum=0.001))
+    if deadline is not None:
+        changes["deadline"] = duration(deadline, "--deadline", minimum=0.001)
+    return Policy(retry=Retry(**retrying), **changes)
+
+
+def hosts(given: Sequence[str], default: Policy, measured: str) -> dict[str, Policy]:
+    """Return the policies of `--host 'PATTERN rate=R concurrency=N min_gap=D'`; what is not named is as for all hosts."""
+    found: dict[str, Policy] = {}
+    for text in given:
+        name, options = _words(text)
+        if name in found:
+            raise OptionsError("--host", text, _HOST, f"{name} is named twice")
+        found[name] = default.replace(**_limits(text, options, measured))
+    return found
+
+
+def headers(given: Sequence[str]) -> dict[str, str]:
+    """Return the headers of `--header 'K: V'`."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, colon, value = text.partition(":")
+        name, value = name.strip(), value.strip()
+        # The value may be a secret, so a complaint shows the name alone.
+        shown = f"{name}: ..." if colon else "..."
+        if not colon:
+            raise OptionsError("--header", shown, "a name, a colon and a value such as 'Accept: application/json'")
+        try:
+            checked({name: value})
+        except InvalidRequest as error:
+            raise OptionsError("--header", shown, "a header such as 'Accept: application/json'", str(error)) from None
+        found[name] = value
+    return found
+
+
+def size(text: str, option: str) -> int | None:
+    """Return bytes: "16MB", "512k", "1000"; "off" is None."""
+    if text.strip().lower() in {"off", "none"}:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise OptionsError(option, text, 'a size such as "16MB", "512k" or "1000"')
+    return int(match[1]) * _UNITS[(match[2] or "").lower()[:1]]
+
+
+def method(text: str) -> str:
+    """Return a method in upper case."""
+    if not _TOKEN.fullmatch(text):
+        raise OptionsError("--method", text, "an HTTP method such as POST")
+    return text.upper()
+
+
+def progress(text: str) -> Kind:
+    """Return how progress is to be shown."""
+    if text not in {"auto", "plain", "off"}:
+        raise OptionsError("--progress", text, "auto, plain or off")
+    return cast("Kind", text)
+
+
+def header_name(text: str, option: str) -> str:
+    """Return a header's name."""
+    if not _TOKEN.fullmatch(text):
+        raise OptionsError(option, text, "the name of a header such as Idempotency-Key")
+    return text
+
+
+def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Split a --host; a rate may hold a blank ("90000 tokens/min"), so a word without "=" belongs to the one before."""
+    name, *words = text.split() or [""]
+    options: list[tuple[str, str]] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals:
+            options.append((key.replace("-", "_"), value))
+        elif options:
+            options[-1] = (options[-1][0], f"{options[-1][1]} {word}")
+        else:
+            raise OptionsError("--host", text, _HOST, f"{word!r} is no limit")
+    if not name or "=" in name or not options:
+        raise OptionsError("--host", text, _HOST)
+    return name.lower(), options
+
+
+def _limits(text: str, options: Sequence[tuple[str, str]], measured: str) -> Mapping[str, Any]:
+    changes: dict[str, Any] = {}
+    given: list[str] = []
+    try:
+        for key, value in options:
+            if key == "rate":
+                given.append(value)
+            elif key == "concurrency":
+                changes[key] = concurrency(value, key)
+            elif key == "min_gap":
+                changes[key] = duration(value, key)
+            else:
+                raise OptionsError("--host", text, _HOST, f"{key!r} is none of rate, concurrency, min_gap")
+        if given:
+            changes["rate"] = rates(given, "server" if measured == "server" else "client", "rate")
+    except OptionsError as error:
+        if error.option == "--host":
+            raise
+        raise OptionsError("--host", text, _HOST, str(error)) from None
+    return changes
