@@ -13,11 +13,10 @@ from comity.client.request import Request
 
 def request_head(request: Request) -> bytes:
     """Return the request line and the fields; Host first (RFC 9110 section 7.2), framing by Content-Length."""
-    address = request.address
-    fields = "".join([f"{name}: {value}\r\n" for name, value in request.headers.pairs])
-    host = "" if "host" in request.headers else f"Host: {address.origin.authority}\r\n"
+    address, fields = request.address, request.headers
+    host = "" if "host" in fields else f"Host: {address.origin.authority}\r\n"
     length = "" if request.content is None else f"Content-Length: {len(request.content)}\r\n"
-    return f"{request.method} {address.target} HTTP/1.1\r\n{host}{fields}{length}\r\n".encode()
+    return f"{request.method} {address.target} HTTP/1.1\r\n{host}{fields.lines}{length}\r\n".encode()
 
 
 def response_headers(message: RawResponseMessage, *, expose_cookies: bool) -> Headers:

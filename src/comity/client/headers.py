@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar, overload
 
 from comity import redact
 from comity.errors import InvalidRequest
@@ -12,8 +13,13 @@ HeaderInput = Mapping[str, "str | None"] | Iterable[tuple[str, "str | None"]]
 """Headers as a caller writes them: names to values, or pairs. None leaves out the client's header of that name."""
 
 Pairs = tuple[tuple[str, str], ...]
+Given = tuple[tuple[str, "str | None"], ...]
+
+T = TypeVar("T")
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._\-]+)(?::[0-9]{1,5})?")
+_OURS = frozenset({"connection", "host", "transfer-encoding", "upgrade"})
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -31,11 +37,28 @@ class Headers(Mapping[str, str]):
         'a, b'
     """
 
-    __slots__ = ("_index", "pairs")
+    __slots__ = ("_index", "_lines", "pairs")
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self.pairs: Pairs = tuple(pairs)
         self._index: dict[str, list[str]] | None = None
+        self._lines: str | None = None
+
+    @property
+    def lines(self) -> str:
+        """The headers as they stand on the wire, each line ended."""
+        if self._lines is None:
+            self._lines = "".join([f"{name}: {value}\r\n" for name, value in self.pairs])
+        return self._lines
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str | T, /) -> str | T: ...
+    def get(self, name: str, default: object = None, /) -> object:
+        """Return the value of a name as `headers[name]` does, or the default."""
+        values = self._by_name().get(name.lower())
+        return default if values is None else values[0] if len(values) == 1 else ", ".join(values)
 
     def get_list(self, name: str) -> list[str]:
         """Return every value of a name in order, [] when there is none."""
@@ -77,24 +100,25 @@ class Headers(Mapping[str, str]):
         return index
 
 
-def checked(given: HeaderInput) -> tuple[tuple[str, str | None], ...]:
+def checked(given: HeaderInput) -> Given:
     """Return header pairs that can be sent, values without surrounding blanks.
 
     Raises:
-        InvalidRequest: a name is no token, or a value is no text or holds a control character (RFC 9110 section 5.5);
-            the message names the header and never shows the value.
+        InvalidRequest: a name is no token, or a value is no text or holds a control character (RFC 9110 section 5.5),
+            or the field belongs to the transport; the message names the header and never shows the value.
     """
     pairs = given.items() if isinstance(given, Mapping) else given
-    return tuple(_checked(name, value) for name, value in pairs)
+    result = tuple(_checked(name, value) for name, value in pairs)
+    if sum(name.lower() == "host" for name, _ in result) > 1:
+        raise InvalidRequest("header host is given twice")
+    return result
 
 
-def merged(defaults: Pairs, given: tuple[tuple[str, str | None], ...]) -> Pairs:
+def merged(defaults: Headers, given: Given) -> Headers:
     """Return the defaults with the given headers over them: a given name replaces the default of that name."""
-    if not given:
-        return defaults
     names = {name.lower() for name, _ in given}
-    kept = [pair for pair in defaults if pair[0].lower() not in names]
-    return (*kept, *((name, value) for name, value in given if value is not None))
+    kept = [pair for pair in defaults.pairs if pair[0].lower() not in names]
+    return Headers((*kept, *((name, value) for name, value in given if value is not None)))
 
 
 def _checked(name: object, value: object) -> tuple[str, str | None]:
@@ -110,4 +134,17 @@ def _checked(name: object, value: object) -> tuple[str, str | None]:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidRequest(f"header {name} holds half of a surrogate pair") from None
-    return name, value.strip(" \t")
+    value = value.strip(" \t")
+    if name.lower() in _OURS:
+        _check_framing(name.lower(), value)
+    return name, value
+
+
+def _check_framing(name: str, value: str) -> None:
+    """The transport frames the request; what a caller may say about it is little. Content-Length: see `Request`."""
+    if name in {"transfer-encoding", "upgrade"}:
+        raise InvalidRequest(f"header {name} cannot be set: the transport frames the request")
+    if name == "connection" and value.lower() not in {"close", "keep-alive"}:
+        raise InvalidRequest("header connection can be 'close' or 'keep-alive'")
+    if name == "host" and not _HOST.fullmatch(value):
+        raise InvalidRequest("header host must be one host name, with a port if needed")

@@ -7,7 +7,7 @@ from comity import redact
 from comity.client import address
 from comity.client.address import Origin
 from comity.client.decoding import ACCEPTED
-from comity.client.headers import HeaderInput, Pairs, checked, merged
+from comity.client.headers import HeaderInput, Headers, checked, merged
 from comity.errors import InvalidRequest, OptionsError
 
 
@@ -27,12 +27,18 @@ class Base:
     def __init__(self, base_url: str, headers: HeaderInput | None) -> None:
         self.url = base_url
         self._origin = _base_origin(base_url) if base_url != "" else None
-        own = (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", f"comity/{comity.__version__}"))
+        own = Headers(
+            (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", f"comity/{comity.__version__}"))
+        )
         try:
-            self._all: Pairs = merged(own, checked(headers or ()))
+            self._all = merged(own, checked(headers or ()))
         except InvalidRequest as error:
             raise OptionsError("headers", redact.MASK, str(error)) from None
-        self._public: Pairs = tuple(pair for pair in self._all if not redact.is_secret(pair[0]))
+        for name in ("content-length", "idempotency-key"):
+            if name in self._all:
+                raise OptionsError("headers", redact.MASK, f"{name} belongs to one request, not to all of them")
+        public = tuple(pair for pair in self._all.pairs if not redact.is_secret(pair[0]))
+        self._public = self._all if public == self._all.pairs else Headers(public)
 
     def whole(self, url: str) -> str:
         """Return an absolute URL as it is, and another under the base."""
@@ -40,9 +46,9 @@ class Base:
             return url
         return address.join(self.url, url)
 
-    def headers(self, url: str) -> Pairs:
+    def headers(self, url: str) -> Headers:
         """Return the headers for a request to `url`: secrets stay with the origin that they are for."""
-        if self._origin is None or self._public == self._all:
+        if self._origin is None or self._public is self._all:
             return self._all
         return self._all if address.parse(url).origin == self._origin else self._public
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from comity import redact
 from comity.client import address, media
 from comity.client.address import Address, Params
-from comity.client.headers import HeaderInput, Headers, Pairs, checked, merged
+from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
 from comity.errors import InvalidRequest
 
 Content = str | bytes | bytearray | memoryview | None
@@ -18,7 +18,7 @@ Content = str | bytes | bytearray | memoryview | None
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
-_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "host", "upgrade"})
+_NO_HEADERS = Headers()
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -67,19 +67,19 @@ class Request:
         idempotent: bool | None = None,
         idempotency_key: str | bool | None = None,
         expose_cookies: bool = False,
-        defaults: Pairs = (),
+        defaults: Headers = _NO_HEADERS,
     ) -> None:
         put = object.__setattr__
         put(self, "method", _method(method))
         put(self, "address", address.parse(url if params is None else address.with_params(url, params)))
-        pairs = merged(defaults, checked(headers)) if headers else defaults
         body = _body(content, json)
-        added = self._added(pairs, json is not None, idempotency_key)
-        pairs = _framed((*pairs, *added) if added else pairs, body)
+        fields = merged(defaults, _without_length(checked(headers), body)) if headers else defaults
+        if json is not None or idempotency_key or self.address.userinfo:
+            fields = Headers((*fields.pairs, *self._added(fields, json is not None, idempotency_key)))
         put(self, "content", b"" if body is None and self.method in _WITH_BODY else body)
-        put(self, "headers", Headers(pairs))
+        put(self, "headers", fields)
         put(self, "idempotent", idempotent)
-        put(self, "keyed", any(name.lower() == "idempotency-key" for name, _ in pairs))
+        put(self, "keyed", "idempotency-key" in fields)
         put(self, "expose_cookies", expose_cookies)
 
     @property
@@ -96,18 +96,14 @@ class Request:
     def __repr__(self) -> str:
         return f"<Request {self.method} {redact.url(self.url)}>"
 
-    def _added(self, pairs: Pairs, has_json: bool, key: str | bool | None) -> Pairs:
+    def _added(self, fields: Headers, has_json: bool, key: str | bool | None) -> Pairs:
         """Return the headers that the options ask for and the caller did not write."""
-        userinfo = self.address.userinfo
-        if not (has_json or key or userinfo):
-            return ()
-        names = {name.lower() for name, _ in pairs}
         added: list[tuple[str, str]] = []
-        if has_json and "content-type" not in names:
+        if has_json and "content-type" not in fields:
             added.append(("Content-Type", "application/json"))
-        if userinfo and "authorization" not in names:
-            added.append(("Authorization", f"Basic {b64encode(userinfo).decode()}"))
-        if key and "idempotency-key" not in names:
+        if self.address.userinfo and "authorization" not in fields:
+            added.append(("Authorization", f"Basic {b64encode(self.address.userinfo).decode()}"))
+        if key and "idempotency-key" not in fields:
             added.append(("Idempotency-Key", _quoted_key(key)))
         return tuple(added)
 
@@ -143,23 +139,13 @@ def _body(content: object, json: object) -> bytes | None:
     )
 
 
-def _framed(pairs: Pairs, body: bytes | None) -> Pairs:
-    """Leave the framing to the transport: a Content-Length that is true is dropped, one that lies is refused."""
-    framing = [(name.lower(), value) for name, value in pairs if name.lower() in _FRAMING]
-    if not framing:
-        return pairs
-    hosts = 0
-    for name, value in framing:
-        if name in {"transfer-encoding", "upgrade"}:
-            raise InvalidRequest(f"header {name} cannot be set: the transport frames the request")
-        if name == "content-length" and value != str(len(body or b"")):
-            raise InvalidRequest(f"header content-length says {value[:20]!r}, the body has {len(body or b'')} bytes")
-        if name == "connection" and value.lower() not in {"close", "keep-alive"}:
-            raise InvalidRequest("header connection can be 'close' or 'keep-alive'")
-        hosts += name == "host"
-        if name == "host" and (hosts > 1 or not value or any(char in value for char in " /?#@,\t")):
-            raise InvalidRequest("header host must be one host name, with a port if needed")
-    return tuple(pair for pair in pairs if pair[0].lower() != "content-length")
+def _without_length(given: Given, body: bytes | None) -> Given:
+    """Leave Content-Length to the transport: a true one is dropped, one that lies is refused."""
+    length = str(len(body or b""))
+    for name, value in given:
+        if name.lower() == "content-length" and value not in {None, length}:
+            raise InvalidRequest(f"header content-length differs from the {length} bytes of the body")
+    return tuple(pair for pair in given if pair[0].lower() != "content-length")
 
 
 def _quoted_key(key: str | bool) -> str:
