@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comity.policy.limiter import HostLimiter
 from comity.policy.outcome import Outcome
-from comity.policy.retry import Decision, GiveUp, RetryAt
+from comity.policy.retry import Decision, Done, GiveUp, RetryAt
 from comity.policy.ticket import Ticket
 
 
@@ -32,7 +32,9 @@ def end_attempt(
     if outcome.refused or pause is not None or block is not None:
         hinted = outcome.retry_after is not None
         until = max(now, pause or 0, block or 0)
-        return limiter.refuse_until(ticket, until, refused=outcome.refused, hinted=hinted, block=block is not None)
-    if outcome.status is not None and outcome.status < 500:
+        return limiter.refuse_until(ticket, now, until, refused=outcome.refused, hinted=hinted, block=block is not None)
+    if isinstance(decision, Done):
         limiter.succeeded(ticket)
+    elif outcome.failure not in {"cancelled", "deadline"}:  # these two are the caller's doing
+        limiter.failed()
     return False

@@ -49,6 +49,14 @@ class Gap:
         self._reserved -= 1
         self._last = now
 
+    def idle(self, now: int) -> bool:
+        """Whether nothing was learned and the last start is further back than the gap."""
+        return not self.learned and not self._reserved and self.earliest(now) <= now
+
+    def failed(self) -> None:
+        """Note what was no success: the row of successes is broken."""
+        self._calm = 0
+
     def refused(self) -> None:
         """Widen: an episode of refusals began."""
         self._calm = 0

@@ -7,8 +7,8 @@ of time, so a waiter that goes away costs nothing and nobody waits for ghosts. T
 is not starved by small ones.
 
 Order. The queue is a heap over the static key `enqueued_at + priority * ageing`, so a request moves up one priority for
-every `ageing` it has waited, without ever being touched; a retry keeps its enqueued_at. Withdrawn tickets stay in the heap
-until they come up or are half of it.
+every `ageing` it has waited, without ever being touched; a retry keeps its enqueued_at. Entries of tickets that left the
+queue otherwise stay in the heap until they come up or are half of it; a ticket that comes again has a new entry.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from comity.errors import OptionsError, QueueFull
 from comity.policy.gap import Gap
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
-from comity.policy.ticket import State, Ticket
+from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.turns import Turns
 from comity.policy.units import integer
-from comity.policy.windows import NEVER, Meter, SlidingWindow, meters
+from comity.policy.windows import NEVER, Meter, SlidingWindow, Spacing, meters
 
 STRICT = 1 << 70
 """The ageing that never happens: strict priorities."""
@@ -83,13 +83,16 @@ class HostLimiter:
                 self._meters.append(meter)
                 self._units.append(rate.unit)
                 self._most.append(rate.max if rate.burst is None else rate.burst)
-                self._at_answer.append(rate.measured == "server")
+                self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
         self.gap = Gap(policy.min_gap_ns or 0, learns=policy.learn_gap)
         self.pause = Pause(self._limit)
         self._controls: tuple[Control, ...] = (self.pause,)
         self.minds_answers = any(self._at_answer)
         """Whether the moment an answer begins matters to any rate."""
         self.running = 0
+        """How many hold a slot."""
+        self._resting = 0
+        """How many of them hold it between two attempts."""
         self.queued = 0
         self._queue: list[Entry] = []
         self._holders: list[Entry] = []
@@ -118,12 +121,7 @@ class HostLimiter:
         Raises:
             OptionsError: a cost is no whole number, is above its limit, or names no budget of this host.
         """
-        named = {"requests": cost} if not isinstance(cost, Mapping) else {"requests": 1, **cost}
-        for unit, amount in named.items():
-            integer(amount, f"cost[{unit!r}]", 0)
-            if unit not in self._units and unit != "requests":
-                known = ", ".join(sorted({*self._units, "requests"}))
-                raise OptionsError("cost", unit, f"this host has no such budget, its budgets are: {known}")
+        named = {"requests": 1, **self._named("cost", cost)}
         found = tuple(named.get(unit, 0) for unit in self._units)
         for amount, most, unit in zip(found, self._most, self._units, strict=True):
             if amount > most:
@@ -161,36 +159,37 @@ class HostLimiter:
         A ticket that cannot start in time because of a pause or block is refused at once.
 
         Raises:
-            QueueFull: `max_queue` tickets wait already.
+            QueueFull: `max_queue` tickets wait already. A retry is never turned away: it was let in once.
         """
-        if self.queued >= self.policy.max_queue:
-            raise QueueFull(
-                f"{self.queued} requests wait already (max_queue={self.policy.max_queue}); nothing was sent"
-            )
         if ticket.enqueued_at is None:
+            if self.queued >= self.policy.max_queue:
+                raise QueueFull(
+                    f"{self.queued} requests wait already (max_queue={self.policy.max_queue}); nothing was sent"
+                )
             ticket.enqueued_at = now
-        if self.pause.blocked_until > now or ticket.deadline < self.hold:
-            self._refuse(ticket, State.BLOCKED)
+        if self.pause.blocked_until > now or ticket.deadline <= self.hold > now:
+            ticket.state = State.BLOCKED
+            self._refused.append(ticket)
             return
         ticket.state = State.WAITING
         self.queued += 1
         self._sequence += 1
+        ticket.place = self._sequence
         key = ticket.enqueued_at + ticket.priority * self._ageing
-        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, self._sequence, ticket))
+        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, ticket.place, ticket))
         if ticket.deadline < NEVER:
-            heapq.heappush(self._deadlines, (ticket.deadline, self._sequence, ticket))
+            heapq.heappush(self._deadlines, (ticket.deadline, ticket.place, ticket))
             self._tidy()
 
     def admit(self, now: int) -> Admission:
         """Decide who starts at `now`, who is refused, and when to ask again."""
         if self._deadlines:
-            self._expire(now)
+            self._expire(now, State.EXPIRED)
         granted: list[Ticket] = []
         wake_at, in_line = NEVER, False
-        while self.queued:
-            heap = self._head()
+        while heap := self._head():
             ticket = heap[0][2]
-            if not ticket.holds_slot and self.running >= self.cap:
+            if (self.running - self._resting if ticket.holds_slot else self.running) >= self.cap:
                 break
             start = self._earliest(ticket, now)
             if start > now:
@@ -200,12 +199,12 @@ class HostLimiter:
                 in_line = True
                 break
             heapq.heappop(heap)
-            self.queued -= 1
+            self._leave(ticket, State.GRANTED)
             self._grant(ticket)
             granted.append(ticket)
         if self._turns and not in_line:
             self._turns.leave(self.name)
-        if self._deadlines:
+        if _prune(self._deadlines):
             wake_at = min(wake_at, self._deadlines[0][0])
         refused, self._refused = self._refused, []
         return Admission(granted, refused, wake_at)
@@ -231,24 +230,26 @@ class HostLimiter:
             self._undo(ticket)
         elif ticket.state is State.STARTED:
             self._date(ticket, now, at_answer=True)
-        elif ticket.state is not State.ANSWERED and not ticket.holds_slot:
-            return
+        elif ticket.state is not State.ANSWERED:
+            if not ticket.holds_slot:
+                return
+            self._resting -= 1
         ticket.state = State.DONE
         ticket.holds_slot = keep_slot
-        if not keep_slot:
-            self.running -= 1
-            if self._turns:
-                self._turns.give()
+        if keep_slot:
+            self._resting += 1
+            return
+        self.running -= 1
+        if self._turns:
+            self._turns.give()
 
     def withdraw(self, ticket: Ticket, now: int) -> None:
         """Take back a ticket in whatever state: out of the queue, or with all it holds."""
-        waiting = ticket.state is State.WAITING
-        if waiting:
-            self.queued -= 1
+        if ticket.state is State.WAITING:
+            self._leave(ticket, State.WITHDRAWN)
+            self._tidy()
         self.release(ticket, now)
         ticket.state = State.WITHDRAWN
-        if waiting:
-            self._tidy()
 
     def withdraw_all(self, tickets: Iterable[Ticket], now: int) -> None:
         """Take back several tickets."""
@@ -259,44 +260,42 @@ class HostLimiter:
         """Correct the reserved cost of a started ticket to what it really was, at its original start.
 
         Args:
-            ticket: started, running or done; one that never started cost nothing, and this does nothing.
+            ticket: started, running or done; one that never started cost nothing, and this does nothing. A further
+                attempt is charged its estimate again.
             actual: the real cost in requests, or by budget; a budget not named keeps its estimate.
             now: ns; what was estimated at 0 is charged from here.
+
+        Raises:
+            OptionsError: a cost is no whole number, or names no budget of this host; nothing is changed.
         """
-        if not ticket.started_at:
-            return
-        named = actual if isinstance(actual, Mapping) else {"requests": actual}
-        costs = list(ticket.costs)
-        for position, unit in enumerate(self._units):
-            if unit not in named:
-                continue
-            meter, estimate, mark = self._meters[position], costs[position], ticket.marks[position]
-            costs[position] = real = integer(named[unit], f"actual[{unit!r}]", 0)
-            if mark is not None:
-                meter.settle(mark, real - estimate)
-                continue
-            if estimate:
-                meter.undo(estimate)
-            if real:
-                meter.reserve(real)
-            if real and ticket.state is State.DONE:
-                ticket.marks[position] = meter.start(now, real)
-        ticket.costs = tuple(costs)
+        named = self._named("actual", actual)
+        if ticket.started_at != NOT_STARTED:
+            for position, unit in enumerate(self._units):
+                if unit in named:
+                    self._charge(ticket, position, named[unit], now)
 
     # ---- what answers taught -------------------------------------------------------------------
 
     def succeeded(self, ticket: Ticket) -> None:
-        """Learn from a success: ramp up after a pause, shrink the learned gap."""
-        if self.pause.cap != NO_CAP or self.gap.learned:
+        """Learn from a success: ramp up after a pause, shrink the learned gap.
+
+        One that started before the pause ended tells nothing about what the host bears now.
+        """
+        if (self.pause.cap != NO_CAP or self.gap.learned) and ticket.started_at >= self.pause.until:
             self.gap.succeeded()
-            self.pause.succeeded(ticket.started_at)
+            self.pause.succeeded()
             self.refresh()
 
-    def refuse_until(self, ticket: Ticket, until: int, *, refused: bool, hinted: bool, block: bool) -> bool:
+    def failed(self) -> None:
+        """Learn from what was neither a success nor a refusal."""
+        self.gap.failed()
+
+    def refuse_until(self, ticket: Ticket, now: int, until: int, *, refused: bool, hinted: bool, block: bool) -> bool:
         """Pause (or block) the host until `until`, ns; return whether that began a new episode.
 
         Args:
             ticket: whose answer said so.
+            now: ns.
             until: ns.
             refused: it was a refusal by rate: a new episode also widens the gap.
             hinted: the server named the time; within an episode only such a time still counts.
@@ -307,26 +306,23 @@ class HostLimiter:
             self.pause.blocked_until = max(self.pause.blocked_until, until)
         if new and refused:
             self.gap.refused()
+        else:
+            self.gap.failed()
         self.refresh()
         if block:
             self._drop(State.BLOCKED)
-        else:
-            self._expire(self.hold - 1, State.BLOCKED)
+        elif self.hold > now:
+            self._expire(self.hold, State.BLOCKED)
         return new
 
     def close(self) -> None:
         """Refuse everybody who waits."""
         self._drop(State.CLOSED)
 
-    def unblock(self) -> None:
-        """End pause, block and ramp."""
-        self.pause.unblock()
-        self.refresh()
-
     def idle(self, now: int) -> bool:
         """Whether forgetting this limiter loses nothing."""
-        quiet = not self.running and not self.queued and self.hold <= now and not self.gap.width
-        return quiet and self.cap >= self._limit and all(meter.idle(now) for meter in self._meters)
+        quiet = not self.running and not self.queued and self.hold <= now and self.gap.idle(now)
+        return quiet and all(meter.idle(now) for meter in self._meters)
 
     def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
         """Return when a request of these costs could start if it stood at the head with a free slot, ns, or NEVER."""
@@ -336,12 +332,17 @@ class HostLimiter:
 
     def _head(self) -> list[Entry]:
         """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
-        for heap in (self._holders, self._queue):
-            while heap and heap[0][2].state is not State.WAITING:
-                heapq.heappop(heap)
-            if heap:
-                return heap
-        raise AssertionError("queued > 0 with empty heaps")
+        return _prune(self._holders) or _prune(self._queue)
+
+    def _named(self, option: str, cost: int | Mapping[str, int]) -> Mapping[str, int]:
+        """Return a cost by budget, checked."""
+        named = cost if isinstance(cost, Mapping) else {"requests": cost}
+        for unit, amount in named.items():
+            integer(amount, f"{option}[{unit!r}]", 0)
+            if unit not in self._units and unit != "requests":
+                known = ", ".join(sorted({*self._units, "requests"}))
+                raise OptionsError(option, unit, f"this host has no such budget, its budgets are: {known}")
+        return named
 
     def _earliest(self, ticket: Ticket, now: int) -> int:
         start = max(now, self.hold, self.gap.earliest(now))
@@ -351,14 +352,16 @@ class HostLimiter:
         return start
 
     def _grant(self, ticket: Ticket) -> None:
-        ticket.state = State.GRANTED
-        ticket.started_at = 0
+        ticket.started_at = NOT_STARTED
         ticket.marks = [None] * len(self._meters)
+        ticket.charged = list(ticket.costs)
         self.gap.reserve()
         for meter, cost in zip(self._meters, ticket.costs, strict=True):
             if cost:
                 meter.reserve(cost)
-        if not ticket.holds_slot:
+        if ticket.holds_slot:
+            self._resting -= 1
+        else:
             self.running += 1
 
     def _undo(self, ticket: Ticket) -> None:
@@ -369,34 +372,56 @@ class HostLimiter:
 
     def _date(self, ticket: Ticket, now: int, *, at_answer: bool) -> None:
         for position, meter in enumerate(self._meters):
-            if self._at_answer[position] is at_answer and ticket.costs[position]:
-                ticket.marks[position] = meter.start(now, ticket.costs[position])
+            if self._at_answer[position] is at_answer and ticket.charged[position]:
+                ticket.marks[position] = meter.start(now, ticket.charged[position])
 
-    def _refuse(self, ticket: Ticket, state: State) -> None:
-        ticket.state = state
-        self._refused.append(ticket)
+    def _charge(self, ticket: Ticket, position: int, real: int, now: int) -> None:
+        """Correct what `ticket` is charged with at one meter."""
+        meter, before, mark = self._meters[position], ticket.charged[position], ticket.marks[position]
+        ticket.charged[position] = real
+        if mark is not None:
+            meter.settle(mark, real - before)
+            return
+        if before:
+            meter.undo(before)
+        if real:
+            meter.reserve(real)
+            if not (self._at_answer[position] and ticket.state is State.STARTED):  # else the answer will date it
+                ticket.marks[position] = meter.start(now, real)
 
-    def _expire(self, now: int, state: State = State.EXPIRED) -> None:
+    def _leave(self, ticket: Ticket, state: State) -> None:
+        """Take a waiting ticket out of the queue; its entries are stale from here."""
+        ticket.state, ticket.place = state, 0
+        self.queued -= 1
+
+    def _expire(self, now: int, state: State) -> None:
         """Refuse those whose deadline is `now` or before."""
         heap = self._deadlines
-        while heap and (heap[0][0] <= now or heap[0][2].state is not State.WAITING):
+        while _prune(heap) and heap[0][0] <= now:
             ticket = heapq.heappop(heap)[2]
-            if ticket.state is State.WAITING:
-                self.queued -= 1
-                self._refuse(ticket, state)
+            self._leave(ticket, state)
+            self._refused.append(ticket)
+        self._tidy()
 
     def _drop(self, state: State) -> None:
         """Refuse everybody in the queue."""
         for heap in (self._holders, self._queue):
-            for _, _, ticket in heap:
-                if ticket.state is State.WAITING:
-                    self.queued -= 1
-                    self._refuse(ticket, state)
+            for _, place, ticket in heap:
+                if ticket.place == place:
+                    self._leave(ticket, state)
+                    self._refused.append(ticket)
         self._tidy()
 
     def _tidy(self) -> None:
         """Rebuild the heaps when most of what lies in them is gone."""
         for heap in (self._holders, self._queue, self._deadlines):
             if len(heap) > 2 * self.queued + 64:
-                heap[:] = [entry for entry in heap if entry[2].state is State.WAITING]
+                heap[:] = [entry for entry in heap if entry[1] == entry[2].place]
                 heapq.heapify(heap)
+
+
+def _prune(heap: list[Entry]) -> list[Entry]:
+    """Drop stale entries from the top of `heap` and return it."""
+    while heap and heap[0][1] != heap[0][2].place:
+        heapq.heappop(heap)
+    return heap

@@ -2,8 +2,8 @@
 
 An episode begins with the first refusal of a request that started after the last pause ended; refusals of requests that
 were already under way tell nothing new, except that they may name a later time. While paused, requests wait. While
-blocked, they fail at once. Afterwards the queue is not released at once: one request at a time, then one more for each
-success of a request started since, up to the limit.
+blocked, they fail at once. Afterwards, however often the end was put off, the queue is not released at once: one request
+at a time, then one more for each success of a request started since, up to the limit.
 """
 
 from __future__ import annotations
@@ -31,20 +31,11 @@ class Pause:
             hinted: the server named this time; our own guess does not lengthen an episode.
         """
         new = started_at >= self.until
-        if new:
-            self.cap = 1
-        if new or hinted:
+        if new or (hinted and until > self.until):
             self.until = max(self.until, until)
+            self.cap = 1
         return new
 
-    def unblock(self) -> None:
-        """Forget pause, block and ramp."""
-        self.until = self.blocked_until = 0
-        self.cap = NO_CAP
-
-    def succeeded(self, started_at: int) -> None:
-        """Let one more start together, if this success belongs to the time after the pause."""
-        if self.cap != NO_CAP and started_at >= self.until:
-            self.cap += 1
-            if self.cap >= self._limit:
-                self.cap = NO_CAP
+    def succeeded(self) -> None:
+        """Let one more start together: a request that started after the pause succeeded."""
+        self.cap = self.cap + 1 if self.cap + 1 < self._limit else NO_CAP

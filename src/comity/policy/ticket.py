@@ -13,6 +13,9 @@ from typing import Any
 
 from comity.policy.windows import NEVER
 
+NOT_STARTED = -1
+"""A start before all others: nothing that such a request is told concerns its host."""
+
 
 class State(IntEnum):
     """Where a ticket stands; the numbers only order the way of one attempt."""
@@ -36,14 +39,22 @@ class Ticket:
         priority: 0 (first) to 9.
         costs: one number for each meter of the limiter (see `HostLimiter.costs`).
         deadline: ns; still waiting then, it expires.
+
+    Attributes:
+        place: the number of its entry in the queue, 0 when it does not wait.
+        charged, marks: what the attempt under way, or the last one, is charged with at each meter, and where.
+        started_at: when that attempt started, ns, or NOT_STARTED.
+        holds_slot: it keeps its slot between two attempts.
     """
 
     __slots__ = (
+        "charged",
         "costs",
         "deadline",
         "enqueued_at",
         "holds_slot",
         "marks",
+        "place",
         "priority",
         "started_at",
         "state",
@@ -54,7 +65,9 @@ class Ticket:
         self.priority, self.costs, self.deadline = priority, costs, deadline
         self.state = State.NEW
         self.enqueued_at: int | None = None
-        self.started_at = 0
+        self.place = 0
+        self.started_at = NOT_STARTED
+        self.charged: list[int] = []
         self.marks: list[int | None] = []
         self.holds_slot = False
         self.waiter: Any = None

@@ -169,14 +169,16 @@ class TokenBucket:
     """A bucket of `burst` tokens that refills by `limit` per `per` ns: the generic cell rate algorithm (ITU-T I.371).
 
     `_tat` is the theoretical arrival time, the moment the bucket is full again, in units of 1/limit ns so that odd rates
-    stay exact.
+    stay exact. What a start gives back later counts only as far as the bucket was not full in between, for a full bucket
+    would have lost it: `_lows` keeps how much was owed before each start, unless less was owed before a later one.
     """
 
-    __slots__ = ("_reserved", "_tat", "burst", "limit", "per")
+    __slots__ = ("_lows", "_reserved", "_starts", "_tat", "burst", "limit", "per")
 
     def __init__(self, limit: int, per: int, burst: int) -> None:
         self.limit, self.per, self.burst = limit, per, burst
-        self._tat = self._reserved = 0
+        self._tat = self._reserved = self._starts = 0
+        self._lows: list[tuple[int, int]] = []
 
     def earliest(self, now: int, cost: int) -> int:
         taken = self._reserved + cost
@@ -192,27 +194,38 @@ class TokenBucket:
 
     def start(self, now: int, cost: int) -> int:
         self._reserved -= cost
-        self._tat = max(self._tat, now * self.limit) + cost * self.per
-        return 0
+        self._starts += 1
+        owed = max(0, self._tat - now * self.limit)
+        while self._lows and self._lows[-1][1] >= owed:
+            self._lows.pop()
+        self._lows.append((self._starts, owed))
+        self._tat = now * self.limit + owed + cost * self.per
+        return self._starts
 
-    def settle(self, _mark: int, change: int) -> None:
-        self._tat += change * self.per
+    def settle(self, mark: int, change: int) -> None:
+        least = min((owed for start, owed in self._lows if start > mark), default=None)
+        shift = change * self.per if least is None else max(change * self.per, -least)
+        self._lows = [(start, owed + shift if start > mark else owed) for start, owed in self._lows]
+        self._tat += shift
 
     def idle(self, now: int) -> bool:
         return not self._reserved and self._tat <= now * self.limit
 
 
 class Spacing:
-    """Even spacing: after a start of cost c the next may begin c * per / limit later, rounded up."""
+    """Even spacing: after a start of cost c the next may begin c * per / limit later, rounded up.
 
-    __slots__ = ("_free_at", "_reserved", "_starts", "limit", "per")
+    It spaces the starts, also where the rate as a whole is measured at the server.
+    """
+
+    __slots__ = ("_cost", "_last", "_reserved", "_starts", "limit", "per")
 
     def __init__(self, limit: int, per: int) -> None:
         self.limit, self.per = limit, per
-        self._free_at = self._reserved = self._starts = 0
+        self._cost = self._last = self._reserved = self._starts = 0
 
     def earliest(self, now: int, _cost: int) -> int:
-        return NEVER if self._reserved else max(now, self._free_at)
+        return NEVER if self._reserved else max(now, self._free_at())
 
     def reserve(self, _cost: int) -> None:
         self._reserved += 1
@@ -223,18 +236,18 @@ class Spacing:
     def start(self, now: int, cost: int) -> int:
         self._reserved -= 1
         self._starts += 1
-        self._free_at = now + self._span(cost)
+        self._last, self._cost = now, cost
         return self._starts
 
     def settle(self, mark: int, change: int) -> None:
         if mark == self._starts:
-            self._free_at += self._span(change)
+            self._cost += change
 
     def idle(self, now: int) -> bool:
-        return not self._reserved and self._free_at <= now
+        return not self._reserved and self._free_at() <= now
 
-    def _span(self, cost: int) -> int:
-        return -(-cost * self.per // self.limit)
+    def _free_at(self) -> int:
+        return self._last - (-self._cost * self.per // self.limit)
 
 
 def meters(rate: Rate, now: int) -> list[Meter]:
