@@ -122,7 +122,7 @@ def test_a_single_attempt_means_one_send_whatever_the_answer():
     assert Retry(attempts=1).refusals == 0
     assert after(retry=Retry(retries=0), status=429).reason == "attempts"
     assert Retry(attempts=1, refusals=5).refusals == 5
-    assert Retry().refusals == 10
+    assert Retry().refusals == Retry(attempts=2).refusals == 10
 
 
 # Whose requests
@@ -298,8 +298,9 @@ def test_a_hint_past_the_deadline_ends_the_call_at_once_and_only_pauses_the_host
     call = replace(refused(1)[0], deadline=NOW + NS)
     until = NOW + 5 * NS
     assert after(call, status=429, retry_after=5 * NS) == GiveUp("deadline", until=until, pause=until)
-    call = replace(GET, deadline=NOW + NS)
-    assert after(call, status=503, retry_after=5 * NS) == GiveUp("deadline", until=until, pause=until)
+    for left in (NS, 5 * NS):
+        call = replace(GET, deadline=NOW + left)
+        assert after(call, status=503, retry_after=5 * NS) == GiveUp("deadline", until=until, pause=until)
 
 
 def test_a_backoff_past_the_deadline_ends_the_call_at_once():
@@ -398,6 +399,11 @@ def test_a_retry_is_given_as_such_or_as_a_number_of_retries():
     assert Retry.of(retry) is retry
     assert Retry.of(2) == Retry(attempts=3)
     assert Retry.of(None) == Retry()
+
+
+def test_a_slot_is_given_back_during_waits_unless_asked():
+    """CP-082: the request pool keeps it."""
+    assert [Retry().hold_slot, Retry(hold_slot=True).hold_slot] == [False, True]
 
 
 def test_the_longest_wait_taken_from_a_server_is_a_minute_by_default():

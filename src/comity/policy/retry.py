@@ -327,7 +327,7 @@ def _told(function: BackoffFunction, info: RetryInfo) -> int | None:
     if value is None or value is False:
         return None
     name = getattr(function, "__qualname__", repr(function))
-    if isinstance(value, str) or value is True:
+    if isinstance(value, str):  # "1s" is for options; a function that returns text has a slip in it
         raise OptionsError("retry.backoff", value, f"{name} returned it; seconds, a timedelta or None are expected")
     return seconds(required(value, f"retry.backoff ({name} returned)"))
 
