@@ -212,6 +212,8 @@ class StatusError(RequestError):
 class RateLimited(Limited, StatusError):
     """An answer refused the request by rate, with a wait longer than allowed; the host is blocked until `until`."""
 
+    retry_after: float
+
     def __init__(self, message: str, *, response: Any, until: datetime, retry_after: float, **common: Any) -> None:
         RequestError.__init__(self, message, **common)
         self.response, self.until, self.retry_after = response, until, retry_after

@@ -24,7 +24,11 @@ async def the_limiter_keeps_the_types_of_a_callable() -> None:
 
     limiter = comity.Limiter(rate="50/5s", concurrency=10)
     assert_type(await limiter.run(twice, 2), int)
-    await limiter.run(twice, "2")  # type: ignore[arg-type]
+    assert_type(await limiter.run(len, "four"), int)
+    assert_type([each async for each in limiter.map(twice, [1, 2])], list[int])
+    assert_type([each async for each in limiter.map(len, ["four"])], list[int])
+    assert_type(limiter.call(len, "four"), int)
+    await limiter.run(twice, "2")  # type: ignore[call-overload]
 
 
 def options_are_values() -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast, overload
 
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.gate import Gate
@@ -19,6 +19,7 @@ from comity.policy.options import Policy, RateGiven
 from comity.policy.pause import NO_CAP
 from comity.policy.units import Seconds
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -129,7 +130,13 @@ class Limiter:
         """
         return Permit(self._gate, priority, cost, self.policy.queue_timeout if timeout is None else timeout)
 
-    async def run(self, call: Callable[..., Awaitable[R] | R], *args: Any, **kwargs: Any) -> R:
+    @overload
+    async def run(self, call: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    async def run(self, call: Callable[P, Awaitable[R] | R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def run(self, call: Callable[P, Awaitable[R] | R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `call(*args, **kwargs)`, sync or async, when its turn comes, and return its result.
 
         Raises:
@@ -139,7 +146,7 @@ class Limiter:
             result = call(*args, **kwargs)
             return await result if isawaitable(result) else result
 
-    def call(self, call: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    def call(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `call(*args, **kwargs)` when its turn comes, blocking this thread, and return its result.
 
         Raises:
@@ -148,6 +155,10 @@ class Limiter:
         with self:
             return call(*args, **kwargs)
 
+    @overload
+    def map(self, call: Callable[[T], Awaitable[R]], items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[R]: ...
+    @overload
+    def map(self, call: Callable[[T], R], items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[R]: ...
     async def map(
         self, call: Callable[[T], Awaitable[R] | R], items: Iterable[T] | AsyncIterable[T]
     ) -> AsyncIterator[R]:
