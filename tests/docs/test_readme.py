@@ -43,7 +43,6 @@ def test_the_table_of_options_is_that_of_comity_run():
     assert documented == offered
 
 
-@pytest.mark.parametrize("command", ["run", "get", "upstream"])
-def test_each_command_that_is_documented_exists_and_says_what_it_does(command):
-    assert f"comity {command} " in README
-    assert f"comity {command}" in comity_help(command)
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"^    comity ([a-z]+)", README, re.MULTILINE))))
+def test_a_command_that_is_shown_exists(command):
+    assert f" {command} [OPTIONS]" in comity_help(command)
