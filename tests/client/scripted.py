@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 
 @dataclass
@@ -82,7 +84,7 @@ class Scripted:
     open: int = 0
     most_open: int = 0
 
-    async def __aenter__(self) -> Scripted:
+    async def __aenter__(self) -> Self:
         self._changed = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server = await asyncio.start_server(self._serve, self.host, 0, ssl=self.tls)
@@ -121,10 +123,8 @@ class Scripted:
             self._tasks.discard(task)
             self.open -= 1
             writer.close()
-            try:
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
-            except (ConnectionError, ssl.SSLError):
-                pass
             async with self._changed:
                 self._changed.notify_all()
 

@@ -48,7 +48,7 @@ def charset(content_type: str | None) -> str:
         return "utf-8"
     try:
         codec = codecs.lookup(found[1])
-        b"".decode(codec.name)  # refuses codecs that make no text, such as "hex"
+        b"0000".decode(codec.name, errors="replace")  # refuses codecs that make no text, such as "hex"
     except (LookupError, ValueError):
         return "utf-8"
     return codec.name

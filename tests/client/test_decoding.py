@@ -1,0 +1,107 @@
+"""decoding: content codings are undone completely, within bounds, or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from comity.client.decoding import Body, Damaged, Undecodable
+
+TEXT = b"courteous respect between peers " * 50
+
+
+def bare_deflate(data: bytes) -> bytes:
+    coder = zlib.compressobj(wbits=-15)
+    return coder.compress(data) + coder.flush()
+
+
+def decoded(codings: str | None, data: bytes, *, cap: int | None = None, piece: int = 7) -> bytes:
+    body = Body(codings, cap)
+    for at in range(0, len(data), piece):
+        body.feed(data[at : at + piece])
+    return body.end()
+
+
+@pytest.mark.parametrize(
+    ("codings", "data"),
+    [
+        (None, TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        ("X-GZIP", gzip.compress(TEXT)),
+        ("gzip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+        ("gzip", gzip.compress(TEXT) + b"\0" * 20),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", bare_deflate(TEXT)),
+        ("deflate, gzip", gzip.compress(zlib.compress(TEXT))),
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 7, 100_000])
+def test_a_coding_is_undone_however_the_bytes_arrive(codings, data, piece):
+    assert decoded(codings, data, piece=piece) == TEXT
+
+
+@pytest.mark.parametrize("codings", ["gzip", "deflate"])
+def test_an_empty_body_has_nothing_to_decode(codings):
+    assert decoded(codings, b"") == b""
+
+
+def test_a_coding_that_is_not_known_leaves_the_bytes():
+    assert decoded("br", b"\x8b\x02\x80") == b"\x8b\x02\x80"
+
+
+@pytest.mark.parametrize("missing", [1, 8, 9, 30])
+def test_gzip_without_its_end_is_damaged(missing):
+    """CP-09"""
+    with pytest.raises(Damaged):
+        decoded("gzip", gzip.compress(TEXT)[:-missing])
+
+
+@pytest.mark.parametrize("place", [-8, -1])
+def test_gzip_with_a_wrong_checksum_or_length_is_damaged(place):
+    """CP-09"""
+    data = bytearray(gzip.compress(TEXT))
+    data[place] ^= 1
+    with pytest.raises(Damaged):
+        decoded("gzip", bytes(data))
+
+
+@pytest.mark.parametrize("data", [zlib.compress(TEXT)[:-1], bare_deflate(TEXT)[:-2]])
+def test_deflate_without_its_end_is_damaged(data):
+    with pytest.raises(Damaged):
+        decoded("deflate", data)
+
+
+@pytest.mark.parametrize(
+    ("codings", "data"),
+    [
+        ("gzip", b"plain text"),
+        ("gzip", gzip.compress(TEXT) + b"trailing"),
+        ("deflate", zlib.compress(TEXT) + b"trailing"),
+        ("deflate", b"\xff\xff\xff\xff"),
+        ("gzip, gzip, gzip, gzip, gzip", b""),
+    ],
+)
+def test_bytes_that_are_no_such_coding_are_refused(codings, data):
+    with pytest.raises(Undecodable):
+        decoded(codings, data)
+
+
+def test_the_cap_counts_decoded_bytes():
+    """HB-03"""
+    bomb = gzip.compress(b"\0" * 10_000_000)
+    with pytest.raises(Undecodable, match="max_body=1000000"):
+        decoded("gzip", bomb, cap=1_000_000, piece=100_000)
+
+
+def test_a_body_of_exactly_the_cap_passes():
+    assert decoded("gzip", gzip.compress(TEXT), cap=len(TEXT)) == TEXT
+
+
+@given(data=st.binary(max_size=2000), piece=st.integers(1, 500))
+def test_what_was_coded_comes_back(data, piece):
+    assert decoded("gzip", gzip.compress(data), piece=piece) == data
+    assert decoded("deflate", zlib.compress(data), piece=piece) == data
