@@ -40,7 +40,9 @@ class AiohttpTransport:
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
         loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop) or self._pool(loop)
+        pool = self._pools.get(loop)
+        if pool is None:  # an empty pool is false
+            pool = self._pool(loop)
         return await Sending(pool, request, limits, slot, self._max_body).run()
 
     async def aclose(self) -> None:
