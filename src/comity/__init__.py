@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
     from comity.policy.backoff import Backoff as Backoff
     from comity.policy.events import Event as Event
+    from comity.policy.header_names import HeaderNames as HeaderNames
     from comity.policy.options import Policy as Policy
     from comity.policy.rate import Rate as Rate
     from comity.policy.retry import Retry as Retry, RetryInfo as RetryInfo
@@ -76,6 +77,7 @@ _HOMES = {
     "comity.policy.attempt": ("Attempt", "Timings"),
     "comity.policy.backoff": ("Backoff",),
     "comity.policy.events": ("Event",),
+    "comity.policy.header_names": ("HeaderNames",),
     "comity.policy.options": ("Policy",),
     "comity.policy.rate": ("Rate",),
     "comity.policy.retry": ("Retry", "RetryInfo"),
