@@ -121,10 +121,10 @@ class Scripted:
             pass
         finally:
             self._tasks.discard(task)
-            self.open -= 1
             writer.close()
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
+            self.open -= 1
             async with self._changed:
                 self._changed.notify_all()
 
@@ -171,9 +171,11 @@ class RecordedSlot:
     deadline: int | None = None
     number: int = 1
     said: list[str] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def sent(self) -> None:
         self.said.append("sent")
+        self.left.set()
 
     def answered(self) -> None:
         self.said.append("answered")

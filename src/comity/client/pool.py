@@ -26,7 +26,7 @@ from comity.client.wire import Wire
 KEEP_NS = 15_000_000_000
 """How long a connection rests, ns, when its server announces nothing."""
 
-_RESTED_NS = 5_000_000
+_RESTED_NS = 1_000_000
 _CLOSE_LIMIT = 1.0
 _EYEBALLS = 0.25  # RFC 8305 section 5
 _HANDSHAKE_LIMIT = 86_400.0
@@ -162,11 +162,12 @@ def _lifetime(keep_alive: str | None) -> int:
 
 
 def _stirred(wire: Wire, now: int) -> bool:
-    """Tell whether something (most likely the peer's close) waits unread on a connection that rested a while.
+    """Tell whether something (most likely the peer's close) waits unread on a connection that rested.
 
-    The loop may not have come to it yet; one look at the socket is cheaper than a lost request.
+    The loop may not have come to it yet; one look at the socket is cheaper than a lost request. A connection that has
+    been used again before and rested for a moment only is trusted without it.
     """
-    if now - wire.rested < _RESTED_NS or wire.transport is None:
+    if wire.transport is None or (wire.uses > 1 and now - wire.rested < _RESTED_NS):
         return False
     sock = wire.transport.get_extra_info("socket")
     return sock is not None and _readable(sock.fileno())
