@@ -122,6 +122,19 @@ def test_a_reset_that_fits_no_plausible_instant_is_ignored(value):
     assert quotas(("X-RateLimit-Reset", value)) == ()
 
 
+@pytest.mark.parametrize(
+    ("value", "present", "wait"),
+    [
+        ("1000000000", 10**9 - 1, 1), ("999999999", 10**9 - 2, None), ("99999999999", 10**11 - 2, 1), ("100000000000", 10**11 - 1, None),
+        ("1000000000000", 10**9 - 1, 1), ("999999999999", 10**9 - 2, None), ("99999999999000", 10**11 - 2, 1), ("100000000000000", 10**11 - 1, None),
+        ("1900000000", 1_900_000_000 - 366 * 86_400, 366 * 86_400), ("1900000000", 1_900_000_000 - 366 * 86_400 - 1, None), ("366d", 0, 366 * 86_400),
+    ],
+)  # fmt: skip
+def test_the_thresholds_of_a_reset_are_as_documented(value, present, wait):
+    """RL-03: 366 days, 10**9 and 10**11 seconds, 10**12 and 10**14 milliseconds."""
+    assert reset(value, lambda: present * NS) == (None if wait is None else wait * NS)
+
+
 def test_a_limit_per_interval_is_a_window():
     found = quotas(("X-Rate-Limit-Limit", "50"), ("X-Rate-Limit-Interval", "1s"))
     assert found == (Quota("x-rate-limit", limit=50, window=NS),)
