@@ -117,7 +117,7 @@ class Scripted:
         self.most_open = max(self.most_open, self.open)
         try:
             await self.script(Peer(self.connections, reader, writer, self))
-        except (EOFError, ConnectionError):
+        except (EOFError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)

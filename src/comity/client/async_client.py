@@ -202,16 +202,17 @@ class AsyncClient:
             defaults=self._base.headers(whole),
         )
         policy = self._policy_of(request.address.origin.key)
-        call = self._call(request, policy, retry, deadline)
+        limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
+        call = self._call(request, policy, retry, limit)
         call.priority = 5 if priority == 5 else checked_priority(priority)
         call.cost = cost
         limits = policy.timeout if timeout is UNSET else Timeout.of(timeout)
         settled = await self._engine.run(call, partial(self._send, request, limits, policy.header_names))
-        return result(request, settled, raise_for or self._raise_for, self._engine.clock)
+        return result(request, settled, raise_for or self._raise_for, self._engine.clock, limit)
 
-    def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, deadline: Any) -> Call:
+    def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, limit: float | None) -> Call:
         rules = policy.retry if retry is UNSET else Retry.of(retry)
-        limit = policy.deadline_ns if deadline is UNSET else as_ns(duration(deadline, "deadline", minimum=0.001))
+        within = as_ns(limit)
         repeatable = rules.repeatable(request) if request.idempotent is None else request.idempotent
         return Call(
             host=request.address.origin.key,
@@ -219,7 +220,7 @@ class AsyncClient:
             request=request,
             idempotent=repeatable,
             keyed=request.keyed,
-            deadline=None if limit is None else self._engine.clock.now() + limit,
+            deadline=None if within is None else self._engine.clock.now() + within,
             queue_timeout=policy.queue_timeout_ns,
         )
 

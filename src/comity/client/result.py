@@ -8,10 +8,12 @@ from comity.client.response import Response
 from comity.engine.call import Settled
 from comity.engine.clock import Clock
 from comity.engine.refusal import moment
-from comity.errors import RateLimited
+from comity.errors import RateLimited, TimedOut
 
 
-def result(request: Request, settled: Settled[Response], raise_for: RaiseFor, clock: Clock) -> Response:
+def result(
+    request: Request, settled: Settled[Response], raise_for: RaiseFor, clock: Clock, deadline: float | None
+) -> Response:
     """Return the answer of a settled call.
 
     Args:
@@ -19,6 +21,7 @@ def result(request: Request, settled: Settled[Response], raise_for: RaiseFor, cl
         settled: how it ended.
         raise_for: which answers are errors.
         clock: on which `settled.until` is.
+        deadline: of the whole call, seconds; the transport knew only what was left of it.
 
     Raises:
         RateLimited: the server asked for a longer wait than allowed, whatever `raise_for` says.
@@ -30,6 +33,8 @@ def result(request: Request, settled: Settled[Response], raise_for: RaiseFor, cl
         error = settled.error
         assert error is not None
         error.attempts = attempts
+        if isinstance(error, TimedOut) and error.phase == "deadline" and deadline is not None:
+            error.seconds = deadline
         raise error
     response.attempts = attempts
     response.timings = attempts[-1].timings
