@@ -417,7 +417,8 @@ async def test_cancelling_at_any_step_leaves_no_socket(transport):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         assert (await send(transport, server.url)).outcome.status == 200
-        await transport.aclose()
+        async with asyncio.timeout(0.5):
+            await transport.aclose()
         await server.until(lambda server: server.open == 0)
 
 

@@ -79,12 +79,15 @@ class Pool:
         if secure:
             time.enter("tls")
         _, wire = await self.loop.create_connection(
-            lambda: Wire(self.loop, origin.text, self._open.add, self._forget),
+            lambda: Wire(self.loop, origin.text, self._forget),
             sock=sock,
             ssl=(self._context or _system_context()) if secure else None,
             server_hostname=origin.host.rstrip(".") if secure else None,
             ssl_handshake_timeout=_HANDSHAKE_LIMIT if secure else None,
         )
+        # Only now: uvloop ends a connection whose opening was cancelled without a word to its protocol.
+        if wire.transport is not None:
+            self._open.add(wire)
         return wire
 
     def give_back(self, wire: Wire, keep_alive: str | None, now: int) -> None:

@@ -40,7 +40,6 @@ class Wire(ResponseHandler):
     Args:
         loop: the running loop.
         origin: whose connection it is, as text.
-        opened: called when it is there.
         forget: called when it is gone.
 
     Attributes:
@@ -51,18 +50,12 @@ class Wire(ResponseHandler):
         expires: ns, monotonic; it is not used again after that.
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        origin: str,
-        opened: Callable[[Wire], None],
-        forget: Callable[[Wire], None],
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, origin: str, forget: Callable[[Wire], None]) -> None:
         super().__init__(loop)
         self.origin = origin
         self.uses = 0
         self.began = self.heard = self.rested = self.expires = 0
-        self._opened, self._forget = opened, forget
+        self._forget = forget
         self._busy = False
         self._received = 0
         self._handed = 0
@@ -151,7 +144,6 @@ class Wire(ResponseHandler):
         # With no room for unsent bytes, "not paused" means that the kernel has taken everything.
         assert self.transport is not None
         self.transport.set_write_buffer_limits(0)
-        self._opened(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came and wake whom it concerns."""
