@@ -7,8 +7,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from comity.engine.call import Call, Conversation, Exchange, Settled, Slot, converse
+from comity.engine.call import Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
+from comity.engine.conversation import Conversation, converse
 from comity.engine.hosts import Hosts
 from comity.engine.stats import Stats
 from comity.policy.ticket import Ticket
@@ -51,25 +52,27 @@ class AsyncEngine:
             HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
         """
         gate = self.hosts.gate(call.host)
-        reply: Exchange[T] | None = None
         steps: Conversation[T] = converse(call, gate, gate.enter_loop, self._draw, self.hosts.observe)
-        try:
-            while True:
+        reply: Exchange[T] | None = None
+        while True:
+            try:
                 step = steps.send(reply)
-                reply = None
+            except StopIteration as end:
+                settled: Settled[T] = end.value
+                return settled
+            reply = None
+            try:
                 if type(step) is Slot:
                     reply = await send(step)
                 elif type(step) is Ticket:
                     await step.waiter.future
                 else:
                     assert isinstance(step, int)
-                    await asyncio.sleep((step - self.clock.now()) / 1e9)
-        except StopIteration as end:
-            settled: Settled[T] = end.value
-            return settled
-        finally:
-            steps.close()
-            gate.leave()
+                    while (left := step - self.clock.now()) > 0:  # noqa: ASYNC110 - timers may go off early
+                        await asyncio.sleep(left / 1e9)
+            except BaseException as error:
+                steps.throw(error)  # it gives back what it holds, and raises the same
+                raise
 
     def stats(self) -> Stats:
         """Return what is going on."""

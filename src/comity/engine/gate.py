@@ -4,13 +4,15 @@ Theory. The limiter's state sits behind one lock, held for arithmetic only. A st
 to do outside it, a `Todo`: whom to wake, which alarms to set, which other gate has its turn. Waiters belong to an event
 loop or to a thread. Every loop with waiters keeps one alarm, and all waiting threads together keep one (their leader
 waits with a timeout, the others without); whichever goes off first admits for all. So no loop or thread depends on
-another one being alive: a waiter whose loop is closed is skipped, and what it was granted is undone.
+another one being alive: a waiter whose loop is closed is skipped, and what it was granted is undone. A task that is
+forgotten (its loop was closed when it ran, or just after its grant) gives back what it holds when it is destroyed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +52,6 @@ class Gate:
     ) -> None:
         self.core, self.clock, self.lock = core, clock, lock
         self.tally = Tally()
-        self.closed = False
         self.calls = 0
         """How many calls use this gate now, waiting between two attempts included; it is not forgotten meanwhile."""
         self._turn = turn
@@ -82,58 +83,65 @@ class Gate:
         """Block this thread until `ticket` is decided."""
         waiter: ThreadWaiter = ticket.waiter
         while True:
-            waiter.event.clear()  # before the look at the state: what is set after it is not lost
+            waiter.signal.clear()  # before the look at the state: what is set after it is not lost
             with self.lock:
                 if ticket.state is not State.WAITING:
                     return
                 until = self._crew.lead(waiter)
-            self.clock.wait(waiter.event, until)
+            waiter.signal.wait(until)
             if ticket.state is State.WAITING:
                 self._went_off(self._crew)
 
     # ---- the way of a ticket -------------------------------------------------------------------
 
+    def change(self, step: Step) -> None:
+        """Run one step of the limiter with the time, admit who may start then, and wake them."""
+        with self.lock:
+            todo = self.step(step)
+        self._act(todo)
+
+    def change_unwaiting(self, step: Step) -> None:
+        """Do the same in the destructor of a forgotten coroutine, which must not wait for the lock.
+
+        It may run at any allocation, so perhaps within a step, and then its own thread holds the lock.
+        """
+        if not self.lock.acquire(blocking=False):
+            start_new_thread(self.change, (step,))
+            return
+        try:
+            todo = self.step(step)
+        finally:
+            self.lock.release()
+        self._act(todo)
+
     def started(self, ticket: Ticket) -> None:
         """Note that the first byte was handed over."""
-        self._note(self.core.started, ticket)
+        self.change(lambda now: self.core.started(ticket, now))
 
     def answered(self, ticket: Ticket) -> None:
         """Note that the answer began."""
-        self._note(self.core.answered, ticket)
+        self.change(lambda now: self.core.answered(ticket, now))
 
-    def release(self, ticket: Ticket) -> None:
-        """Give back all that `ticket` holds."""
-        self.change(lambda now: self.core.release(ticket, now))
+    def withdraw(self, ticket: Ticket, now: int) -> None:
+        """Take `ticket` back, wherever it stands; a step for `change`."""
+        if ticket.state is State.WAITING and ticket.waiter is not None:
+            ticket.waiter.leave()
+        self.core.withdraw(ticket, now)
 
-    def withdraw(self, ticket: Ticket) -> None:
-        """Take `ticket` back, wherever it stands."""
-        self.change(lambda now: self._withdraw(ticket, now))
-
-    def change(self, step: Step) -> None:
-        """Run one step of the limiter with the time, admit who may start then, and wake them."""
-        self._act(self.step(step))
-
-    def leave(self) -> None:
-        """Say that a call is over that `Hosts.gate` gave this gate to."""
+    def earliest(self, ticket: Ticket) -> int:
+        """Return when the limits would let `ticket` start if it stood at the head, ns, or NEVER."""
         with self.lock:
-            self.calls -= 1
+            return self.core.earliest(self.clock.now(), ticket.costs)
 
     def close(self) -> None:
         """Refuse everybody who waits and everybody who comes."""
-
-        def step(_now: int) -> None:
-            self.closed = True
-            self.core.close()
-
-        self.change(step)
+        self.change(lambda _now: self.core.close())
 
     # ---- helpers -------------------------------------------------------------------------------
 
     def _enter(self, ticket: Ticket, waiter: Callable[[], LoopWaiter | ThreadWaiter]) -> bool:
+        ticket.waiter = None
         with self.lock:
-            if self.closed:
-                ticket.state = State.CLOSED
-                return True
             now = self.clock.now()
             self.core.enqueue(ticket, now)
             todo = self._admit(now, newcomer=ticket)
@@ -145,20 +153,6 @@ class Gate:
         self._act(todo)
         return not waits
 
-    def _note(self, step: Callable[[Ticket, int], None], ticket: Ticket) -> None:
-        with self.lock:
-            now = self.clock.now()
-            step(ticket, now)
-            if not self.core.queued:
-                return
-            todo = self._admit(now)
-        self._act(todo)
-
-    def _withdraw(self, ticket: Ticket, now: int) -> None:
-        if ticket.state is State.WAITING and ticket.waiter is not None:
-            ticket.waiter.leave()
-        self.core.withdraw(ticket, now)
-
     def _went_off(self, alarm: Alarm | Crew) -> None:
         """Admit: an alarm's time has come, or a thread was asked to look at the clock."""
 
@@ -167,25 +161,28 @@ class Gate:
 
         self.change(step)
 
-    def step(self, step: Step) -> Todo:
-        """Run one step of the limiter under the lock and return what it leaves to do."""
-        with self.lock:
-            now = self.clock.now()
-            step(now)
-            return self._admit(now)
+    def step(self, step: Step) -> Todo | None:
+        """Run one step of the limiter, under the lock, and return what it leaves to do."""
+        now = self.clock.now()
+        step(now)
+        return None if self.core.undisturbed else self._admit(now)
 
-    def _act(self, todo: Todo) -> None:
+    def _act(self, todo: Todo | None) -> None:
         """Do what a step left to do, and what that leaves in turn; no recursion, however long the line."""
-        left: list[tuple[Gate, Todo]] = [(self, todo)]
+        left = [] if todo is None else [(self, todo)]
         while left:
             gate, todo = left.pop()
             for alarm in todo.alarms:
                 alarm.ring()
             dead = [ticket for ticket in todo.wake if not ticket.waiter.wake()]
-            if dead:
-                left.append((gate, gate.step(partial(gate.core.withdraw_all, dead))))
+            steps: list[tuple[Gate, Step]] = [(gate, partial(gate.core.withdraw_all, dead))] if dead else []
             if todo.turn is not None:
-                left.append((todo.turn, todo.turn.step(_nothing)))
+                steps.append((todo.turn, _nothing))
+            for each, step in steps:
+                with each.lock:
+                    more = each.step(step)
+                if more is not None:
+                    left.append((each, more))
 
     def _admit(self, now: int, newcomer: Ticket | None = None) -> Todo:
         admission = self.core.admit(now)

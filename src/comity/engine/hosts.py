@@ -6,8 +6,11 @@ and all hosts under one key share one limiter. Any other host has a limiter of i
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from ipaddress import AddressValueError, IPv6Address
 
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.gate import Gate
@@ -20,7 +23,10 @@ from comity.policy.turns import Turns
 from comity.policy.units import integer
 
 SWEEP_AT = 1024
-"""From so many limiters on, idle ones are looked for and forgotten, each time their number has doubled."""
+"""From so many hosts on, idle ones are looked for and forgotten: when their number has doubled, or ..."""
+
+SWEEP_EVERY = 100_000
+"""... after so many ns for each of them, so that a sweep takes up less than a hundredth of the time."""
 
 PolicyGiven = Policy | Mapping[str, object]
 
@@ -50,20 +56,25 @@ class Hosts:
     ) -> None:
         self.default = Policy() if default is None else default
         self.clock, self.observe = clock, observer(observe)
-        self._named = {_key(key): self._policy(key, given) for key, given in (hosts or {}).items()}
-        self._turns = None if max_connections is None else Turns(integer(max_connections, "max_connections", 1))
+        self._named: dict[str, Policy] = {}
+        for key, given in (hosts or {}).items():
+            if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
+                raise OptionsError("hosts", key, "another key names the same host")
+        self._bound = None if max_connections is None else integer(max_connections, "max_connections", 1)
+        self._turns = None if self._bound is None else Turns(self._bound)
         self._lock = threading.Lock()
         self._gates: dict[str, Gate] = {}
         self._by_host: dict[str, Gate] = {}
         self._sweep_at = SWEEP_AT
+        self._sweep_after = 0
         self._closed = False
 
     def policy(self, host: str) -> Policy:
-        """Return the rules of `host` ("name" or "name:port")."""
+        """Return the rules of `host`: a name or an address, perhaps with a port."""
         return self._match(host)[1]
 
     def gate(self, host: str) -> Gate:
-        """Return the gate of `host` ("name" or "name:port", lower case), kept until `gate.leave()` is called for it."""
+        """Return the gate of `host`: a name or an address, perhaps with a port. It is kept until `calls` is counted down."""
         with self._lock:
             gate = self._by_host.get(host) or self._make(host)
             gate.calls += 1
@@ -73,7 +84,8 @@ class Hosts:
         """Return the state of every host at this moment."""
         with self._lock:
             now = self.clock.now()
-            return Stats.of({name: gate.tally.stats(gate.core, now) for name, gate in self._gates.items()})
+            hosts = {name: gate.tally.stats(gate.core, now) for name, gate in self._gates.items()}
+        return Stats.of(hosts, unseen=self.default.concurrency, bound=self._bound)
 
     def close(self) -> None:
         """Refuse everybody who waits or comes."""
@@ -91,48 +103,64 @@ class Hosts:
         raise OptionsError(f"hosts[{key!r}]", given, "a Policy(...) or a mapping of its options")
 
     def _make(self, host: str) -> Gate:
-        if len(self._by_host) >= self._sweep_at:
-            self._sweep()
+        now = self.clock.now()
+        known = len(self._by_host)
+        if known >= self._sweep_at or (known >= SWEEP_AT and now >= self._sweep_after):
+            self._sweep(now)
         name, policy = self._match(host)
         gate = self._gates.get(name)
         if gate is None:
-            core = HostLimiter(policy, self.clock.now(), turns=self._turns, name=name)
+            core = HostLimiter(policy, now, turns=self._turns, name=name)
             gate = self._gates[name] = Gate(core, self.clock, self._lock, self._turn)
-            gate.closed = self._closed
+            if self._closed:
+                core.close()
         self._by_host[host] = gate
         return gate
 
     def _match(self, host: str) -> tuple[str, Policy]:
         """Return the name and the rules of the limiter for `host`."""
-        name, _, port = host.rpartition(":") if _has_port(host) else (host, "", "")
-        labels = name.split(".") if not name.startswith("[") else [name]
-        for start in range(len(labels)):
-            suffix = ".".join(labels[start:])
-            for key in (f"{suffix}:{port}", suffix) if port else (suffix,):
+        name, port = _split(host)
+        suffix = name
+        while suffix:
+            for key in (suffix + port, suffix):
                 if key in self._named:
                     return key, self._named[key]
-        return host, self.default
+            suffix = suffix.partition(".")[2]
+        return name + port, self.default
 
     def _turn(self) -> Gate | None:
         name = self._turns.next() if self._turns else None
         return None if name is None else self._gates[str(name)]
 
-    def _sweep(self) -> None:
+    def _sweep(self, now: int) -> None:
         """Forget the limiters that hold nothing worth keeping; under the lock."""
-        now = self.clock.now()
         self._gates = {name: gate for name, gate in self._gates.items() if gate.calls or not gate.core.idle(now)}
         self._by_host = {}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._gates))
+        self._sweep_after = now + SWEEP_EVERY * self._sweep_at
 
 
-def _has_port(host: str) -> bool:
-    return ":" in host.rpartition("]")[2]
+_KEY = re.compile(r"([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+
+
+def _split(host: str) -> tuple[str, str]:
+    """Return the name and the port (":80" or "") in one spelling: lower case, no dot for the root, IPv6 shortened."""
+    name, port = host.lower(), ""
+    if name.count(":") == 1 or "]:" in name:
+        name, _, port = name.rpartition(":")
+        port = f":{port}"
+    if ":" in name:
+        with suppress(AddressValueError):  # no name at all: no key can match it
+            name = f"[{IPv6Address(name.removeprefix('[').removesuffix(']')).compressed}]"
+    return name.removesuffix("."), port
 
 
 def _key(key: str) -> str:
-    name = str(key).strip().lower().rstrip(".")
-    if not name or any(mark in name for mark in "/@?#* ") or name.startswith("."):
+    name, port = _split(str(key))
+    if not _KEY.fullmatch(name + port):
         raise OptionsError(
-            "hosts", key, 'a host name such as "deezer.com" or "127.0.0.1:8471", which covers its subdomains'
+            "hosts",
+            key,
+            'a host name in ASCII such as "deezer.com", which covers its subdomains, "127.0.0.1:8471" or "[::1]:8471"',
         )
-    return name
+    return name + port

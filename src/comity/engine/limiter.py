@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from inspect import isawaitable
 from types import TracebackType
-from typing import ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.gate import Gate
@@ -86,12 +86,7 @@ class Limiter:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Awaitable[None]:
-        with self._lock:
-            core = self._core
-            if core.quick is not None and not core.queued:
-                core.running -= 1
-                return _READY
-        self._gate.change(core.give_back)
+        self.__exit__(kind, error, trace)
         return _READY
 
     def __enter__(self) -> None:
@@ -103,8 +98,11 @@ class Limiter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        core = self._core
+        if kind is GeneratorExit:  # perhaps a forgotten coroutine is being destroyed
+            self._gate.change_unwaiting(core.give_back)
+            return
         with self._lock:
-            core = self._core
             if core.quick is not None and not core.queued:
                 core.running -= 1
                 return
@@ -131,12 +129,12 @@ class Limiter:
         return Permit(self._gate, priority, cost, self.policy.queue_timeout if timeout is None else timeout)
 
     @overload
-    async def run(self, call: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def run(self, call: Callable[P, Awaitable[R]], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
-    async def run(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def run(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
-    async def run(self, call: Callable[P, Awaitable[R] | R], *args: P.args, **kwargs: P.kwargs) -> R: ...
-    async def run(self, call: Callable[P, Awaitable[R] | R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self, call: Callable[P, Awaitable[R] | R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def run(self, call: Callable[P, Awaitable[R] | R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `call(*args, **kwargs)`, sync or async, when its turn comes, and return its result.
 
         Raises:
@@ -146,7 +144,7 @@ class Limiter:
             result = call(*args, **kwargs)
             return await result if isawaitable(result) else result
 
-    def call(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `call(*args, **kwargs)` when its turn comes, blocking this thread, and return its result.
 
         Raises:
@@ -156,34 +154,51 @@ class Limiter:
             return call(*args, **kwargs)
 
     @overload
-    def map(self, call: Callable[[T], Awaitable[R]], items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[R]: ...
+    def map(
+        self, call: Callable[[T], Awaitable[R]], items: Iterable[T] | AsyncIterable[T]
+    ) -> AsyncGenerator[R, None]: ...
     @overload
-    def map(self, call: Callable[[T], R], items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[R]: ...
+    def map(self, call: Callable[[T], R], items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[R, None]: ...
     async def map(
         self, call: Callable[[T], Awaitable[R] | R], items: Iterable[T] | AsyncIterable[T]
-    ) -> AsyncIterator[R]:
+    ) -> AsyncGenerator[R, None]:
         """Call `call(item)` for every item and yield the results in the items' order, with bounded memory.
 
         A slow call does not hold back others, up to 8 results per slot ahead of it. An error is raised in its place;
-        leaving the loop, by error or `break` (with `aclosing`), cancels what is under way.
+        leaving the loop, by error or `break` (with `contextlib.aclosing`), cancels what is under way.
 
         Args:
             call: sync or async.
-            items: sync or async; read only as far as needed.
+            items: sync or async; read up to so far ahead, and no further.
         """
-        bound = AHEAD * (self.policy.concurrency or 100)
-        tasks: deque[asyncio.Task[R]] = deque()
+        slots = self.policy.concurrency or 100
+        room = asyncio.Semaphore(min(AHEAD * slots, slots + self.policy.max_queue) - 1)
+        tasks: asyncio.Queue[asyncio.Task[R] | None] = asyncio.Queue()
+
+        async def read() -> None:
+            try:
+                async with aclosing(_each(items)) as each:
+                    async for item in each:
+                        tasks.put_nowait(asyncio.create_task(self.run(call, item)))
+                        await room.acquire()
+            finally:
+                tasks.put_nowait(None)
+
+        reader = asyncio.create_task(read())
         try:
-            async for item in _each(items):
-                tasks.append(asyncio.create_task(self.run(call, item)))
-                if len(tasks) >= bound:
-                    yield await tasks.popleft()
-            while tasks:
-                yield await tasks.popleft()
+            while (task := await tasks.get()) is not None:
+                result = await task
+                room.release()
+                yield result
+            await reader  # raises what reading the items raised
         finally:
-            for task in tasks:
+            rest: list[asyncio.Task[Any]] = [reader]
+            while not tasks.empty():
+                if (left := tasks.get_nowait()) is not None:
+                    rest.append(left)
+            for task in rest:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*rest, return_exceptions=True)
 
     def stats(self) -> Stats:
         """Return {queued, running, concurrency} at this moment."""
@@ -199,7 +214,7 @@ class Limiter:
         return Permit(self._gate, 5, 1, self.policy.queue_timeout)
 
 
-async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T, None]:
     if isinstance(items, AsyncIterable):
         async for item in items:
             yield item

@@ -16,36 +16,47 @@ from comity.policy.windows import NEVER
 class Permit:
     """One entry: `async with` in a task, `with` in a thread; it can be used again after it was left."""
 
-    __slots__ = ("_gate", "_ticket", "_timeout")
+    __slots__ = ("_costs", "_gate", "_priority", "_ticket", "_timeout")
 
     def __init__(self, gate: Gate, priority: int, cost: int | Mapping[str, int], timeout: Seconds | None) -> None:
         self._gate = gate
-        self._ticket = Ticket(checked_priority(priority), gate.core.costs(cost))
+        self._priority, self._costs = checked_priority(priority), gate.core.costs(cost)
         self._timeout = as_ns(duration(timeout, "timeout"))
+        self._ticket: Ticket | None = None
 
     async def enter_loop(self) -> None:
         """Wait for the turn in a task."""
-        ticket, gate = self._ticket, self._gate
-        asked = self._ask()
+        gate, asked = self._gate, self._gate.clock.now()
+        ticket, change = self._new(asked), gate.change
         try:
             if not gate.enter_loop(ticket):
                 await ticket.waiter.future
-        except BaseException:
-            gate.withdraw(ticket)
+            self._begin(ticket, asked)
+        except GeneratorExit:  # a forgotten coroutine is being destroyed
+            change = gate.change_unwaiting
             raise
-        self._begin(asked)
+        finally:
+            if ticket.state is not State.STARTED:
+                change(lambda now: gate.withdraw(ticket, now))
 
     def enter_thread(self) -> None:
         """Wait for the turn in a thread."""
-        ticket, gate = self._ticket, self._gate
-        asked = self._ask()
+        gate, asked = self._gate, self._gate.clock.now()
+        ticket = self._new(asked)
         try:
             if not gate.enter_thread(ticket):
                 gate.wait_thread(ticket)
-        except BaseException:
-            gate.withdraw(ticket)
-            raise
-        self._begin(asked)
+            self._begin(ticket, asked)
+        finally:
+            if ticket.state is not State.STARTED:
+                gate.change(lambda now: gate.withdraw(ticket, now))
+
+    def leave(self, kind: type[BaseException] | None) -> None:
+        """Give back what was taken; `kind` of error ends it."""
+        ticket, gate = self._ticket, self._gate
+        assert ticket is not None
+        change = gate.change_unwaiting if kind is GeneratorExit else gate.change
+        change(lambda now: gate.core.release(ticket, now))
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was; the limit counts it from the permit's start.
@@ -53,7 +64,9 @@ class Permit:
         Args:
             actual: in requests, or by budget; it may be more than was reserved, which delays who comes next.
         """
-        self._gate.change(lambda now: self._gate.core.settle(self._ticket, actual, now))
+        ticket, gate = self._ticket, self._gate
+        if ticket is not None:
+            gate.change(lambda now: gate.core.settle(ticket, actual, now))
 
     async def __aenter__(self) -> Self:
         await self.enter_loop()
@@ -62,7 +75,7 @@ class Permit:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate.release(self._ticket)
+        self.leave(kind)
 
     def __enter__(self) -> Self:
         self.enter_thread()
@@ -71,16 +84,20 @@ class Permit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate.release(self._ticket)
+        self.leave(kind)
 
-    def _ask(self) -> int:
-        now = self._gate.clock.now()
-        self._ticket.deadline = NEVER if self._timeout is None else now + self._timeout
-        self._ticket.enqueued_at = None
-        return now
+    def _new(self, now: int) -> Ticket:
+        if self._ticket is not None and self._ticket.state in _IN_USE:
+            raise RuntimeError("this permit is in use; acquire one for each entry")
+        deadline = NEVER if self._timeout is None else now + self._timeout
+        self._ticket = Ticket(self._priority, self._costs, deadline)
+        return self._ticket
 
-    def _begin(self, asked: int) -> None:
+    def _begin(self, ticket: Ticket, asked: int) -> None:
         """Start what was granted, or say why it was not."""
-        if self._ticket.state is not State.GRANTED:
-            raise refusal(self._ticket, self._gate, asked=asked)
-        self._gate.started(self._ticket)
+        if ticket.state is not State.GRANTED:
+            raise refusal(ticket, self._gate, asked=asked)
+        self._gate.started(ticket)
+
+
+_IN_USE = frozenset({State.WAITING, State.GRANTED, State.STARTED, State.ANSWERED})

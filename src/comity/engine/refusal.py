@@ -41,20 +41,25 @@ def refusal(
     if ticket.state is State.CLOSED:
         return ClientClosed("closed before its turn came; it was not sent", **common)
     if ticket.state is State.BLOCKED:
-        seconds = max(0, gate.core.hold - now) / 1e9
-        until = moment(gate.clock, gate.core.hold)
-        text = f"{gate.core.name} wants no request before {until:%Y-%m-%d %H:%M:%S} UTC ({seconds:.3g} s from now)"
+        hold = gate.core.hold
+        seconds, until = max(0, hold - now) / 1e9, moment(gate.clock, hold)
+        text = f"{gate.core.name} wants no request before {until:%Y-%m-%d %H:%M:%S} UTC ({_text(seconds)} s from now)"
         return HostBlocked(f"{text}; it was not sent", until=until, retry_after=seconds, **common)
     if deadline is not None and ticket.deadline == deadline:
         limit = (deadline - began) / 1e9
-        text = f"the deadline of {limit:.3g} s passed before its turn came; it was not sent"
+        text = f"the deadline of {_text(limit)} s passed before its turn came; it was not sent"
         return TimedOut(text, phase="deadline", seconds=limit, sent="no", **common)
-    start = gate.core.earliest(now, ticket.costs)
+    start = gate.earliest(ticket)
     needed = None if start >= NEVER else (start - now) / 1e9
-    more = "" if needed is None else f"; the limits allow the next start in {needed:.3g} s"
-    return QueueTimeout(f"no turn within {waited:.3g} s{more}; it was not sent", waited=waited, needed=needed, **common)
+    more = "" if needed is None else f"; the limits allow the next start in {_text(needed)} s"
+    text = f"no turn within {_text(waited)} s{more}; it was not sent"
+    return QueueTimeout(text, waited=waited, needed=needed, **common)
 
 
 def moment(clock: Clock, at: int) -> datetime:
     """Return the time of day at which the monotonic time `at` (ns) falls."""
     return datetime.fromtimestamp((clock.wall() + at - clock.now()) / 1e9, UTC)
+
+
+def _text(seconds: float) -> str:
+    return f"{seconds:.3f}".rstrip("0").rstrip(".")

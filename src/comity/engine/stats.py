@@ -18,9 +18,9 @@ class HostStats:
         queued: waiting for their turn.
         running: holding a slot.
         concurrency: how many may run at once now, None without a limit.
-        started: attempts handed over so far.
-        retried: those of them that were a second or later one.
-        succeeded, refused, failed: how they ended (below 400, 429, anything else).
+        started: attempts so far of which anything was, or may have been, handed to the socket.
+        retried: attempts so far that were a second or later one of their request.
+        succeeded, refused, failed, cancelled: how attempts ended (below 400, 429, anything else, by the caller).
         gap: seconds between two starts now.
         paused_for: seconds until the pause ends, 0 without one.
         blocked_for: seconds until the block ends, 0 without one.
@@ -34,6 +34,7 @@ class HostStats:
     succeeded: int = 0
     refused: int = 0
     failed: int = 0
+    cancelled: int = 0
     gap: float = 0.0
     paused_for: float = 0.0
     blocked_for: float = 0.0
@@ -45,7 +46,7 @@ class Stats:
 
     Args:
         queued, running: the sums over all hosts.
-        concurrency: how many may run at once, over the hosts seen so far; None without a limit.
+        concurrency: how many may run at once, over the hosts seen so far and `max_connections`; None without a limit.
         hosts: each host's own.
     """
 
@@ -55,13 +56,21 @@ class Stats:
     hosts: Mapping[str, HostStats] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, hosts: Mapping[str, HostStats]) -> Stats:
-        """Return the sum of `hosts`."""
-        caps = [host.concurrency for host in hosts.values() if host.concurrency is not None]
+    def of(cls, hosts: Mapping[str, HostStats], *, unseen: int | None = None, bound: int | None = None) -> Stats:
+        """Return the sum of `hosts`.
+
+        Args:
+            hosts: each by its name.
+            unseen: how many may run at once while no host was seen.
+            bound: how many may run at once over all of them.
+        """
+        caps = [host.concurrency for host in hosts.values()] or [unseen]
+        known = [cap for cap in caps if cap is not None]
+        most = [sum(known)] if len(known) == len(caps) else []
         return cls(
             queued=sum(host.queued for host in hosts.values()),
             running=sum(host.running for host in hosts.values()),
-            concurrency=sum(caps) if len(caps) == len(hosts) else None,
+            concurrency=min(most + ([] if bound is None else [bound]), default=None),
             hosts=hosts,
         )
 
@@ -69,10 +78,10 @@ class Stats:
 class Tally:
     """The running counts of one host."""
 
-    __slots__ = ("failed", "refused", "retried", "started", "succeeded")
+    __slots__ = ("cancelled", "failed", "refused", "retried", "started", "succeeded")
 
     def __init__(self) -> None:
-        self.started = self.retried = self.succeeded = self.refused = self.failed = 0
+        self.started = self.retried = self.succeeded = self.refused = self.failed = self.cancelled = 0
 
     def count(self, number: int, outcome: Outcome) -> None:
         """Count an attempt that ended; `number` is 1 for the first of its request."""
@@ -85,6 +94,12 @@ class Tally:
         else:
             self.failed += 1
 
+    def cut_short(self, number: int, *, sent: bool) -> None:
+        """Count an attempt that the caller ended; `sent`: after its first byte."""
+        self.started += sent
+        self.retried += number > 1
+        self.cancelled += 1
+
     def stats(self, core: HostLimiter, now: int) -> HostStats:
         """Return the host's present state."""
         return HostStats(
@@ -96,6 +111,7 @@ class Tally:
             succeeded=self.succeeded,
             refused=self.refused,
             failed=self.failed,
+            cancelled=self.cancelled,
             gap=core.gap.width / 1e9,
             paused_for=max(0, core.hold - now) / 1e9,
             blocked_for=max(0, core.pause.blocked_until - now) / 1e9,

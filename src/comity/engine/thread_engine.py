@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from comity.engine.call import Call, Conversation, Exchange, Settled, Slot, converse
+from comity.engine.call import Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
+from comity.engine.conversation import Conversation, converse
 from comity.engine.hosts import Hosts
 from comity.engine.stats import Stats
 from comity.policy.ticket import Ticket
@@ -46,25 +47,26 @@ class ThreadEngine:
             HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
         """
         gate = self.hosts.gate(call.host)
-        reply: Exchange[T] | None = None
         steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
-        try:
-            while True:
+        reply: Exchange[T] | None = None
+        while True:
+            try:
                 step = steps.send(reply)
-                reply = None
+            except StopIteration as end:
+                settled: Settled[T] = end.value
+                return settled
+            reply = None
+            try:
                 if type(step) is Slot:
                     reply = send(step)
                 elif type(step) is Ticket:
                     gate.wait_thread(step)
                 else:
                     assert isinstance(step, int)
-                    self.clock.wait(self.clock.event(), step)
-        except StopIteration as end:
-            settled: Settled[T] = end.value
-            return settled
-        finally:
-            steps.close()
-            gate.leave()
+                    self.clock.signal().wait(step)
+            except BaseException as error:
+                steps.throw(error)  # it gives back what it holds, and raises the same
+                raise
 
     def stats(self) -> Stats:
         """Return what is going on."""

@@ -120,18 +120,18 @@ class Crew:
         """Make the leader, or somebody who becomes it, look at the clock again."""
         waiter = self._leader or next(iter(tuple(self._threads)), None)
         if waiter is not None:
-            waiter.event.set()
+            waiter.signal.set()
         return True
 
 
 class ThreadWaiter:
     """A thread that waits."""
 
-    __slots__ = ("_crew", "event")
+    __slots__ = ("_crew", "signal")
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
-        self.event = crew.clock.event()
+        self.signal = crew.clock.signal()
 
     def join(self) -> None:
         """Count as waiting; under the gate's lock."""
@@ -143,7 +143,7 @@ class ThreadWaiter:
 
     def wake(self) -> bool:
         """Tell the thread."""
-        self.event.set()
+        self.signal.set()
         return True
 
 

@@ -30,6 +30,19 @@ class Timings:
         """The sum of the phases."""
         return self.queue + self.pool + self.dns + self.connect + self.tls + self.upload + self.response + self.download
 
+    def queued_for(self, queue: float) -> Timings:
+        """Return the same phases with another time in the queue, in seconds."""
+        return Timings(
+            queue=queue,
+            pool=self.pool,
+            dns=self.dns,
+            connect=self.connect,
+            tls=self.tls,
+            upload=self.upload,
+            response=self.response,
+            download=self.download,
+        )
+
     def as_dict(self) -> dict[str, float]:
         """Return the phases and the total by name, in seconds."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"total": self.total}

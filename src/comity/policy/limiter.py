@@ -94,6 +94,7 @@ class HostLimiter:
         self._resting = 0
         """How many of them hold it between two attempts."""
         self.queued = 0
+        self.closed = False
         self._queue: list[Entry] = []
         self._holders: list[Entry] = []
         self._deadlines: list[Entry] = []
@@ -106,11 +107,16 @@ class HostLimiter:
         """Take over what the controls say now; call it after changing one."""
         self.cap = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
-        quick = not self.minds_answers and not self.gap.width and self._turns is None
+        quick = not (self.closed or self.minds_answers or self.gap.width or self._turns)
         windows = tuple(m for m in self._meters if isinstance(m, SlidingWindow) and m.exact)
         self.quick: tuple[SlidingWindow, ...] | None = None
         if quick and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
             self.quick = windows
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether `admit` has nothing to do: nobody waits here, and no other host waits for a place."""
+        return not (self.queued or self._refused or (self._turns and self._turns.line))
 
     def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return what `cost` means for each meter.
@@ -161,6 +167,10 @@ class HostLimiter:
         Raises:
             QueueFull: `max_queue` tickets wait already. A retry is never turned away: it was let in once.
         """
+        if self.closed:
+            ticket.state = State.CLOSED
+            self._refused.append(ticket)
+            return
         if ticket.enqueued_at is None:
             if self.queued >= self.policy.max_queue:
                 raise QueueFull(
@@ -316,7 +326,9 @@ class HostLimiter:
         return new
 
     def close(self) -> None:
-        """Refuse everybody who waits."""
+        """Refuse everybody who waits or comes."""
+        self.closed = True
+        self.refresh()
         self._drop(State.CLOSED)
 
     def idle(self, now: int) -> bool:

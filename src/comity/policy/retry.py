@@ -152,9 +152,9 @@ class Retry:
         return callable(self.idempotent) and bool(self.idempotent(request))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallState:
-    """What one call has been through, the attempt that just ended included.
+    """What one call has been through, the attempt that just ended included; `decide` only reads it.
 
     Args:
         attempts: sends; 429s are left out unless `Retry(refusals=0)`.

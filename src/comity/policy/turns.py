@@ -8,15 +8,15 @@ from collections.abc import Hashable
 class Turns:
     """Places that hosts take and give back; who finds none stands in line, one place a turn."""
 
-    __slots__ = ("_line", "free")
+    __slots__ = ("free", "line")
 
     def __init__(self, places: int) -> None:
         self.free = places
-        self._line: dict[Hashable, None] = {}
+        self.line: dict[Hashable, None] = {}
 
     def take(self, who: Hashable) -> bool:
         """Take a place for `who`, unless none is free or another stands before it in line."""
-        line = self._line
+        line = self.line
         if not self.free or (line and next(iter(line)) != who):
             line.setdefault(who)
             return False
@@ -30,8 +30,8 @@ class Turns:
 
     def next(self) -> Hashable | None:
         """Return whose turn it is, when a place is free."""
-        return next(iter(self._line), None) if self.free else None
+        return next(iter(self.line), None) if self.free else None
 
     def leave(self, who: Hashable) -> None:
         """Take `who` out of the line: it needs no place any more."""
-        self._line.pop(who, None)
+        self.line.pop(who, None)

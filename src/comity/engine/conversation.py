@@ -1,0 +1,222 @@
+"""Conversation: the life of one request, written once for tasks and for threads.
+
+`converse` is a generator that decides and keeps the books; a driver (`async_engine`, `thread_engine`) does what it
+yields: a Ticket means "wait until it is decided", an int "sleep until then", a Slot "send once and tell me the Exchange".
+What goes wrong meanwhile, a cancellation above all, the driver throws into it. This is the only place where a request is
+tried again, and whatever it holds is given back in one place, the `finally`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.gate import Gate
+from comity.engine.observer import Observe, Reporter
+from comity.engine.refusal import refusal
+from comity.errors import QueueFull
+from comity.policy.attempt import Attempt
+from comity.policy.feedback import end_attempt
+from comity.policy.retry import CallState, Decision, GiveUp, RetryAt, decide
+from comity.policy.ticket import State, Ticket
+from comity.policy.windows import NEVER
+
+T = TypeVar("T")
+
+Conversation = Generator["Ticket | int | Slot", "Exchange[T] | None", "Settled[T]"]
+
+
+def converse(
+    call: Call,
+    gate: Gate,
+    enter: Callable[[Ticket], bool],
+    draw: Callable[[], float],
+    observe: Observe | None = None,
+) -> Conversation[T]:
+    """Yield what to do for `call` until it is settled.
+
+    Args:
+        call: the request.
+        gate: its host's, from `Hosts.gate`; it is left at the end.
+        enter: `gate.enter_loop` or `gate.enter_thread`.
+        draw: a random number in [0, 1).
+        observe: is told every step.
+
+    Raises:
+        HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: the turn did not come; nothing (more) was sent.
+        OptionsError: the cost cannot be, or a backoff function returned something else than seconds.
+    """
+    life = _Life(call, gate, observe)
+    change = gate.change
+    try:
+        while True:
+            if not life.enter(enter):
+                yield life.ticket
+            exchange = yield life.start()
+            assert exchange is not None
+            decision = life.judge(exchange, draw())
+            if not isinstance(decision, RetryAt):
+                return life.settled(exchange, decision)
+            if decision.at > max(life.ended, gate.core.hold):
+                yield decision.at
+    except GeneratorExit:  # nobody drives it any more: a forgotten coroutine is being destroyed
+        change = gate.change_unwaiting
+        raise
+    except BaseException as error:
+        life.report_failure(error)
+        raise
+    finally:
+        change(life.leave)
+
+
+class _Life:
+    """The books of one call."""
+
+    __slots__ = (
+        "_began",
+        "_entered",
+        "_reporter",
+        "_sending",
+        "_started",
+        "_wall",
+        "attempts",
+        "call",
+        "ended",
+        "gate",
+        "state",
+        "ticket",
+    )
+
+    def __init__(self, call: Call, gate: Gate, observe: Observe | None) -> None:
+        self.call, self.gate = call, gate
+        self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
+        self._began = self._entered = self._started = self.ended = gate.clock.now()
+        self._wall = 0
+        self._sending = False
+        self.ticket = Ticket(call.priority, ())
+        self.attempts: list[Attempt] = []
+        self.state = CallState(
+            idempotent=call.idempotent,
+            keyed=call.keyed,
+            replayable=call.replayable,
+            deadline=call.deadline,
+            started=self._began,
+        )
+
+    def enter(self, enter: Callable[[Ticket], bool]) -> bool:
+        """Ask for a turn; return whether it is decided already."""
+        call, ticket = self.call, self.ticket
+        self._entered = now = self.gate.clock.now()
+        patience = NEVER if call.queue_timeout is None else now + call.queue_timeout
+        ticket.deadline = patience if call.deadline is None else min(patience, call.deadline)
+        if not self.attempts:
+            ticket.costs = self.gate.core.costs(call.cost)
+        try:
+            decided = enter(ticket)
+        except QueueFull as full:
+            raise QueueFull(str(full), request=call.request, attempts=self.attempts) from None
+        if self._reporter and not decided:
+            self._reporter.queued(len(self.attempts) + 1)
+        return decided
+
+    def start(self) -> Slot:
+        """Return the right to send once.
+
+        Raises:
+            HostBlocked, QueueTimeout, ClientClosed, TimedOut: the ticket was refused.
+        """
+        call, gate, ticket = self.call, self.gate, self.ticket
+        if ticket.state is not State.GRANTED:
+            raise refusal(
+                ticket,
+                gate,
+                asked=self._entered,
+                began=self._began,
+                deadline=call.deadline,
+                request=call.request,
+                attempts=self.attempts,
+            )
+        self._sending = True
+        self._started, self._wall = gate.clock.now(), gate.clock.wall()
+        number = len(self.attempts) + 1
+        if self._reporter:
+            self._reporter.started(number, waited=self._started - self.ended)
+        return Slot(gate, ticket, number, call.deadline)
+
+    def judge(self, exchange: Exchange[Any], draw: float) -> Decision:
+        """Decide what follows an attempt; give back, count and learn in one step of the gate."""
+        call, gate, outcome = self.call, self.gate, exchange.outcome
+        now = gate.clock.now()
+        self._sending = False
+        self._count(refused=outcome.refused)
+        decision = decide(call.retry, self.state, outcome, now, draw)
+        attempt = self._attempt(exchange, decision)
+        self.attempts.append(attempt)
+        keep_slot = call.retry.hold_slot and isinstance(decision, RetryAt)
+        new_episode = False
+
+        def end(now: int) -> None:
+            nonlocal new_episode
+            new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
+            gate.tally.count(attempt.number, outcome)
+
+        gate.change(end)
+        if self._reporter:
+            self._reporter.ended(attempt, decision, now, new_episode=new_episode)
+        self.ended = now
+        return decision
+
+    def settled(self, exchange: Exchange[T], decision: Decision) -> Settled[T]:
+        """Return how the call ended."""
+        return Settled(
+            value=exchange.value,
+            error=exchange.error,
+            outcome=exchange.outcome,
+            attempts=tuple(self.attempts),
+            reason=_word(decision),
+            until=decision.until if isinstance(decision, GiveUp) else None,
+        )
+
+    def report_failure(self, error: BaseException) -> None:
+        """Tell that the call ends with an error of its own instead of an attempt's outcome."""
+        if self._reporter:
+            self._reporter.failed(len(self.attempts) + self._sending, error)
+
+    def leave(self, now: int) -> None:
+        """Give back whatever the call still holds; a step of the gate."""
+        ticket, gate = self.ticket, self.gate
+        gate.calls -= 1
+        if self._sending:
+            gate.tally.cut_short(len(self.attempts) + 1, sent=ticket.state is not State.GRANTED)
+        gate.withdraw(ticket, now)
+
+    def _count(self, *, refused: bool) -> None:
+        """Count one more send; a refusal is counted apart, unless `refusals=0`."""
+        state = self.state
+        if refused and self.call.retry.refusals:
+            state.refusals += 1
+            state.refusals_in_a_row += 1
+        else:
+            state.attempts += 1
+            state.refusals_in_a_row = 0
+
+    def _attempt(self, exchange: Exchange[Any], decision: Decision) -> Attempt:
+        outcome, error = exchange.outcome, exchange.error
+        return Attempt(
+            number=len(self.attempts) + 1,
+            started_at=self._wall / 1e9,
+            waited=(self._started - self.ended) / 1e9,
+            status=outcome.status,
+            error=None if error is None else f"{type(error).__name__}: {error}",
+            sent=outcome.sent,
+            timings=exchange.timings.queued_for((self._started - self._entered) / 1e9),
+            retry_after=None if outcome.retry_after is None else outcome.retry_after / 1e9,
+            decision=_word(decision),
+        )
+
+
+def _word(decision: Decision) -> str:
+    if isinstance(decision, RetryAt):
+        return "retry"
+    return decision.reason if isinstance(decision, GiveUp) else "done"
