@@ -36,7 +36,6 @@ async def plan(job: Job) -> Estimate:
             for item in await reader.take(4096):
                 if isinstance(item, Row):
                     gate = rules.gate(item.host)
-                    gate.leave()
                     estimate.add(item, gate.core.name, gate.core.policy)
                 else:
                     estimate.invalid += 1

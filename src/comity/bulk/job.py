@@ -21,7 +21,7 @@ from comity.bulk.reader import Reader
 from comity.bulk.report import Report
 from comity.bulk.resume import Again, Before, scan, verify
 from comity.bulk.rows import RowParser
-from comity.bulk.runner import Plan, Runner
+from comity.bulk.runner import TOLD, Plan, Runner
 from comity.bulk.signals import stopping
 from comity.bulk.sink import Sink
 from comity.bulk.source import STDIN
@@ -116,6 +116,8 @@ async def run(job: Job) -> Report:
             if reader.rereadable:
                 await verify(job.inputs, job.parser(), journal)
         runner = await _send(job, reader, output, journal, Tally(before=before.finished))
+        if runner.error is not None and not isinstance(runner.error, TOLD):
+            raise runner.error
         if runner.error is None:
             if job.ordered:
                 output.sort()
@@ -129,7 +131,7 @@ async def _send(job: Job, reader: Reader, output: Output, journal: Journal | Non
     client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched)
     sink = Sink(output, journal, ordered=job.ordered)
     runner = Runner(client, reader, sink, tally, _plan(job, journal))
-    watched.parked, sink.failed = runner.parked, runner.fail
+    watched.parked, watched.settle, sink.failed = runner.parked, sink.settle, runner.fail
     counting = asyncio.create_task(count(reader, tally))
     try:
         with stopping(runner):

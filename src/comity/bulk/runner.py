@@ -33,6 +33,9 @@ from comity.errors import InvalidRequest, Limited, OptionsError, RequestError, S
 _TAKE = 256
 _SWEEP = 0.05
 
+TOLD = (OSError, EOFError, zlib.error, OptionsError, StoreError)
+"""What ends a run and is told as it is; anything else is a fault of the program."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -154,7 +157,7 @@ class Runner:
                 await asyncio.sleep(0)
             if self.reader.ended:
                 self.tally.lines = self.reader.lines
-        except (OSError, EOFError, zlib.error, OptionsError, StoreError) as error:
+        except TOLD as error:
             self.fail(error)
 
     def _full(self) -> bool:

@@ -1,7 +1,8 @@
 """Sink: brings finished results to the output, in batches and in order when asked.
 
-There is no timer: what is finished by the time the loop comes round is written with one call to the system. A pipe
-whose reader is slow is written from a thread, and workers wait while much is waiting there.
+There is no timer: what is finished is written with one call to the system when the loop comes round, or before the next
+request leaves, whichever comes first. So after a kill no more rows are sent again than were on the wire. A pipe whose
+reader is slow is written from a thread, and workers wait while much is waiting there.
 """
 
 from __future__ import annotations
@@ -91,6 +92,12 @@ class Sink:
         while self._writer is not None:
             await self._writer
         self.flush()
+
+    def settle(self) -> bool:
+        """Write what waits, now; return whether all is well. A stream's writer does it when the reader lets it."""
+        if self._waiting:
+            self.flush()
+        return not self.broken
 
     def flush(self) -> None:
         """Write what waits, now."""

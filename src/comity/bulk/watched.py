@@ -36,11 +36,14 @@ class Watched:
 
     Attributes:
         parked: called when a row begins or ends to wait for another attempt, so that others can go on meanwhile.
+        settle: called before a byte leaves; writes what is finished, so that a kill makes no more rows be sent again than
+            there are on the wire. False stops this row.
     """
 
     def __init__(self, inner: Transport, tally: Tally, journal: Journal | None = None) -> None:
         self.inner, self.tally, self.journal = inner, tally, journal
         self.parked: Callable[[Row], None] = _nobody
+        self.settle: Callable[[], bool] = _settled
 
     async def send(self, request: Request, timeout: Timeout, slot: Slot) -> Exchange[Response]:  # noqa: ASYNC109
         """Send once, with everything noted that a resumed run needs to know."""
@@ -52,6 +55,8 @@ class Watched:
         if progress.parked:
             progress.parked = False
             self.parked(row)
+        if not self.settle():
+            raise asyncio.CancelledError
         # Until an answer proves otherwise: whoever stops this task now does not know what became of the request.
         progress.uncertain = True
         tally = self.tally
@@ -96,3 +101,7 @@ def must_not_repeat(request: Request) -> bool:
 
 def _nobody(_row: Row) -> None:
     """Stand in until somebody wants to know."""
+
+
+def _settled() -> bool:
+    return True
