@@ -27,6 +27,7 @@ def test_a_rate_is_starts_per_window(text, rate):
 def test_concurrency_is_requests_in_flight():
     """PF-030."""
     assert read(CONCURRENCY="4") == (Policy(concurrency=4), [])
+    assert read(CONCURRENCY="1") == (Policy(concurrency=1), [])
 
 
 def test_a_gap_is_a_duration():

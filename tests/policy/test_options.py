@@ -51,6 +51,12 @@ def test_none_is_no_limit():
     assert policy.timeout.response is None
 
 
+def test_the_least_of_every_option_is_allowed():
+    policy = Policy(concurrency=1, max_queue=1, ageing=0.001, deadline="1ms", queue_timeout=0)
+    assert (policy.concurrency, policy.max_queue, policy.ageing_ns, policy.deadline_ns) == (1, 1, 1_000_000, 1_000_000)
+    assert policy.queue_timeout_ns == 0
+
+
 def test_retries_and_a_timeout_may_be_plain_numbers():
     """PF-024 PF-032."""
     policy = Policy(retry=2, timeout=5)

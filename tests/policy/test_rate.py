@@ -66,3 +66,4 @@ def test_what_cannot_be_used_is_named(options, named):
 
 def test_a_bucket_may_be_asked_for():
     assert Rate(10, 1, burst=20).burst == 20
+    assert Rate(1, "1ms", burst=1).per_ns == 1_000_000

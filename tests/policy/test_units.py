@@ -58,7 +58,7 @@ def test_the_milliseconds_of_a_day_survive_the_way_to_seconds_and_back(ms):
     [
         ("250ms", 0.25), ("60s", 60.0), ("5min", 300.0), ("2h", 7_200.0), ("1d", 86_400.0), ("1.5 s", 1.5), ("1h30m", 5_400.0),
         ("90", 90.0), (" 0.5 ", 0.5), ("0", 0.0), (7, 7.0), (0.25, 0.25), (timedelta(minutes=2), 120.0), ("100us", 0.0001),
-        ("5 µs", 0.000005), ("off", None), ("None", None), (None, None),
+        ("5 µs", 0.000005), ("7000000 ns", 0.007), (FOREVER, FOREVER), ("off", None), ("None", None), (None, None),
     ],
 )  # fmt: skip
 def test_a_duration_is_seconds_a_timedelta_or_text_with_a_unit(given, expected):
@@ -86,6 +86,7 @@ def test_a_duration_below_its_minimum_is_refused():
 
 def test_a_required_duration_cannot_be_off():
     assert required("2s", "per") == 2.0
+    assert required(0, "base") == 0.0
     with pytest.raises(OptionsError, match="cannot be off"):
         required("off", "per")
 
@@ -153,13 +154,14 @@ def test_a_whole_number_may_have_no_upper_bound():
 def test_a_whole_number_is_read_from_ascii_digits_only(text):
     """EN-05: int() would take "1_000" and digits of other scripts."""
     assert parse_integer(" 12 ", "API_RETRIES", 0) == 12
+    assert parse_integer("9" * 18, "API_RETRIES", 0) == 10**18 - 1
     with pytest.raises(OptionsError, match="API_RETRIES"):
         parse_integer(text, "API_RETRIES", 0)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, True, "2", None, 0.5, 1_001])
 def test_a_number_is_finite_and_within_its_bounds(value):
-    assert number(2, "factor", 1, 1_000) == 2.0
+    assert [number(each, "factor", 1, 1_000) for each in (1, 2, 1_000)] == [1.0, 2.0, 1_000.0]
     with pytest.raises(OptionsError, match="a number from 1 to 1000"):
         number(value, "factor", 1, 1_000)
 
