@@ -75,7 +75,7 @@ def test_the_durable_proxys_table(attempt, base, low, high):
 
 
 def test_the_etiquette_clients_default_waits():
-    """HT-030 HT-033 HT-034 HT-035: 100 ms doubling, times U[1, 2), at most 1000 ms."""
+    """HT-030 HT-031 HT-033 HT-034 HT-035: its options are one value: 100 ms doubling, times U[1, 2), at most 1000 ms."""
     default = etiquette(0.1, 1)
     assert in_ms(default, 6, 0.0) == [100, 200, 400, 800, 1_000, 1_000]
     assert in_ms(default, 5, 0.5) == [150, 300, 600, 1_000, 1_000]
