@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from time import perf_counter_ns
 from typing import Any
@@ -15,6 +15,9 @@ from benchmarks.paired import Rounds, Sample, interleave, uncollected
 from benchmarks.row import Row
 from comity import Limiter, Rate
 from comity.testing import VirtualClock
+
+Gate = Callable[[], Any]
+"""Makes (or returns) what the passes go through, by `async with`."""
 
 FEW, MANY = 100, 10_000
 """How many wait in the two crowds that are compared."""
@@ -35,7 +38,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def _alone(passes: int, most: int) -> Iterator[Row]:
-    gates: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {
+    gates: dict[str, Gate] = {
         "no rate": _same(Limiter()),
         "1 rate": _same(Limiter(rate=RATES[0])),
         "3 rates": _same(Limiter(rate=RATES)),
@@ -70,7 +73,7 @@ def _threads(passes: int, most: int) -> Iterator[Row]:
         yield _ns(rounds, f"limiter: with, {name}, to threading.Semaphore", name, "semaphore", None)
 
 
-async def _pass(gate: Callable[[], AbstractAsyncContextManager[Any]], passes: int) -> float:
+async def _pass(gate: Gate, passes: int) -> float:
     each = gate()
     began = perf_counter_ns()
     for _ in range(passes):
@@ -109,29 +112,37 @@ class _Pyrate:
 
 
 def _crowds(grants: int, most: int) -> Iterator[Row]:
-    def slots() -> Limiter:
-        return Limiter(1)
+    gates: dict[str, Gate] = {"limiter": lambda: Limiter(1), "asyncio.Semaphore": lambda: asyncio.Semaphore(1)}
+    rounds = _few_and_many(gates, lambda gate, waiters: _on_new_loop(partial(_grants, gate, waiters, grants)), most)
+    for name in gates:
+        yield _by_crowd(rounds, name, "a grant behind a slot")
+    peer = f"asyncio.Semaphore {FEW}"
+    yield _ns(rounds, f"limiter: a grant with {FEW} waiters, to asyncio.Semaphore", f"limiter {FEW}", peer, None)
 
-    def samples(make: Callable[[], AbstractAsyncContextManager[Any]]) -> dict[str, Sample]:
-        return {
-            f"{waiters}": uncollected(_on_new_loop(partial(_grants, make, waiters, grants)))
-            for waiters in (FEW, MANY)
-        }
-
-    named = [("limiter", samples(slots)), ("asyncio.Semaphore", samples(lambda: asyncio.Semaphore(1)))]
-    for name, pair in named:
-        rounds = interleave(pair, [(f"{MANY}", f"{FEW}")], most=most)
-        target = 2.0 if name == "limiter" else None
-        yield _ns(rounds, f"{name}: a grant with {MANY:,} waiters to {FEW}, a slot", f"{MANY}", f"{FEW}", target)
-    rounds = interleave(
-        {f"{waiters}": uncollected(partial(_rated, waiters, grants)) for waiters in (FEW, MANY)},
-        [(f"{MANY}", f"{FEW}")],
-        most=most,
-    )
-    yield _ns(rounds, f"limiter: a grant with {MANY:,} waiters to {FEW}, a rate", f"{MANY}", f"{FEW}", 2.0)
+    # Behind a rate virtual time passes; what is measured is the work.
+    clock = VirtualClock()
+    gates = {"limiter": lambda: Limiter(None, rate=Rate(1, 0.001), clock=clock)}
+    rounds = _few_and_many(gates, lambda gate, waiters: partial(_run_virtually, clock, gate, waiters, grants), most)
+    yield _by_crowd(rounds, "limiter", "a grant behind a rate")
 
 
-async def _grants(make: Callable[[], AbstractAsyncContextManager[Any]], waiters: int, grants: int) -> float:
+def _few_and_many(gates: Mapping[str, Gate], sample: Callable[[Gate, int], Sample], most: int) -> Rounds:
+    """Run all gates with both crowds in the same rounds."""
+    samples = {
+        f"{name} {waiters}": uncollected(sample(gate, waiters))
+        for name, gate in gates.items()
+        for waiters in (FEW, MANY)
+    }
+    return interleave(samples, [(f"limiter {MANY}", f"limiter {FEW}")], most=most)
+
+
+def _by_crowd(rounds: Rounds, name: str, what: str) -> Row:
+    target = 2.0 if name == "limiter" else None
+    line = f"{name}: {what}, {MANY:,} waiters to {FEW}"
+    return _ns(rounds, line, f"{name} {MANY}", f"{name} {FEW}", target)
+
+
+async def _grants(make: Gate, waiters: int, grants: int) -> float:
     """Return ns per grant while `waiters` tasks stand in line; who had its turn goes to the end again."""
     gate = make()
     left = grants
@@ -156,31 +167,24 @@ async def _grants(make: Callable[[], AbstractAsyncContextManager[Any]], waiters:
     return (ended - began) / grants
 
 
-def _rated(waiters: int, grants: int) -> float:
-    """Return ns per grant for waiters behind a rate; virtual time passes, real time is what the work takes."""
-    clock = VirtualClock()
-    return clock.run(_grants(lambda: Limiter(None, rate=Rate(1, 0.001), clock=clock), waiters, grants))
+def _run_virtually(clock: VirtualClock, gate: Gate, waiters: int, grants: int) -> float:
+    return clock.run(_grants(gate, waiters, grants))
 
 
 # ---- going away --------------------------------------------------------------------------------
 
 
 def _cancels(most: int) -> Iterator[Row]:
-    kinds: list[tuple[str, Callable[[], AbstractAsyncContextManager[Any]]]] = [
-        ("limiter", lambda: Limiter(1)),
-        ("asyncio.Semaphore", lambda: asyncio.Semaphore(1)),
-    ]
-    for name, make in kinds:
-        samples = {
-            f"{waiters}": uncollected(partial(_repeated, _on_new_loop(partial(_leave, make, waiters)), MANY // waiters))
-            for waiters in (FEW, MANY)
-        }
-        rounds = interleave(samples, [(f"{MANY}", f"{FEW}")], most=most)
-        what = f"{name}: a cancel, all but one of {MANY:,} to all but one of {FEW}"
-        yield _ns(rounds, what, f"{MANY}", f"{FEW}", 2.0 if name == "limiter" else None)
+    def sample(gate: Gate, waiters: int) -> Sample:
+        return partial(_repeated, _on_new_loop(partial(_leave, gate, waiters)), MANY // waiters)
+
+    gates: dict[str, Gate] = {"limiter": lambda: Limiter(1), "asyncio.Semaphore": lambda: asyncio.Semaphore(1)}
+    rounds = _few_and_many(gates, sample, most)
+    for name in gates:
+        yield _by_crowd(rounds, name, "a cancel of all but one")
 
 
-async def _leave(make: Callable[[], AbstractAsyncContextManager[Any]], waiters: int) -> float:
+async def _leave(make: Gate, waiters: int) -> float:
     """Return ns per cancelled waiter, from the cancels until the one who stayed has had its turn."""
     gate = make()
 
@@ -203,7 +207,7 @@ async def _leave(make: Callable[[], AbstractAsyncContextManager[Any]], waiters: 
 # ---- helpers -----------------------------------------------------------------------------------
 
 
-def _same(gate: Any) -> Callable[[], Any]:
+def _same(gate: Any) -> Gate:
     return lambda: gate
 
 

@@ -12,15 +12,13 @@ from benchmarks import peers
 
 def facts() -> str:
     """Return cores, load, processor, interpreter and versions, one line each."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = ", ".join(f"{name} {peers.version(name)}" for name in ("comity", *peers.DISTRIBUTIONS))
-    return "\n".join(
-        (
-            f"cores     {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()}, "
-            f"load {_load()}",
-            f"machine   {_processor()}, {platform.system()} {platform.release()}",
-            f"python    {platform.python_implementation()} {sys.version.split()[0]}",
-            f"versions  {versions}",
-        )
+    return (
+        f"cores     {cores}, load {_load()}\n"
+        f"machine   {_processor()}, {platform.system()} {platform.release()}\n"
+        f"python    {platform.python_implementation()} {sys.version.split()[0]}\n"
+        f"versions  {versions}"
     )
 
 

@@ -88,7 +88,8 @@ def interleave(
     Args:
         competitors: name -> takes a sample.
         pairs: the ratios (ours, peer) whose spread decides when to stop.
-        least, most: how many rounds count.
+        least: rounds that count at least.
+        most: rounds that count at most.
         enough: the spread to reach, as a part of the median.
         warm_up: rounds whose samples are thrown away.
     """

@@ -48,7 +48,7 @@ class Row:
             what=what,
             ours=f"{digits(ours.median)} {unit}",
             peer=f"{digits(peer.median)} {unit}",
-            ratio=_spread(ratio),
+            ratio=spread(ratio),
             target=target,
             met=met,
         )
@@ -85,9 +85,11 @@ def digits(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def _spread(ratio: Figure) -> str:
-    """Return a ratio with its spread; a spread that is wider than wanted carries a question mark."""
-    return f"{ratio.median:.2f} ± {ratio.spread:.0%}{'?' if ratio.spread > ENOUGH else ''}"
+def spread(ratio: Figure, places: int = 2) -> str:
+    """Return a ratio with its spread; one that is wider than wanted carries a question mark, one of a single run none."""
+    if ratio.count == 1:
+        return f"{ratio.median:.{places}f}"
+    return f"{ratio.median:.{places}f} ± {ratio.spread:.{places - 2}%}{'?' if ratio.spread > ENOUGH else ''}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

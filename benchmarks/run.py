@@ -1,4 +1,6 @@
-"""Run the benchmarks and print one table. Usage: .venv/bin/python benchmarks/run.py [names...] [--quick]
+"""Run the benchmarks and print one table.
+
+Usage: .venv/bin/python benchmarks/run.py [names...] [--quick]
 
 Every figure is a ratio measured in one run (see paired.py), because absolute times say more about the machine than about
 the code. `--quick` measures too little to be believed; it shows that everything works.

@@ -30,6 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from benchmarks.loops import runner
+
+ROOT = Path(__file__).resolve().parents[1]
 _END = b"\r\n\r\n"
 _BODY = b'{"id":1,"name":"a small answer","tags":["one","two","three"],"ok":true}'
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
@@ -67,8 +70,8 @@ def serving(*, limit: int = 0, per: float = 1.0, delay: float = 0.0) -> Iterator
         per: seconds.
         delay: the longest time that an answer takes, seconds.
     """
-    command = [sys.executable, str(Path(__file__).resolve()), f"--limit={limit}", f"--per={per}", f"--delay={delay}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "benchmarks.server", f"--limit={limit}", f"--per={per}", f"--delay={delay}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -180,14 +183,8 @@ def main() -> None:
     parser.add_argument("--per", type=float, default=1.0)
     parser.add_argument("--delay", type=float, default=0.0)
     options = parser.parse_args()
-    try:
-        import uvloop
-    except ModuleNotFoundError:
-        runner = asyncio.Runner()
-    else:
-        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    with runner:
-        runner.run(serve(options.limit, options.per, options.delay))
+    with runner() as loop:
+        loop.run(serve(options.limit, options.per, options.delay))
 
 
 if __name__ == "__main__":
