@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
-ON_THE_WIRE = {"test_transport", "test_timeouts", "test_async_client"}
+ON_THE_WIRE = {"test_transport", "test_timeouts", "test_async_client", "test_client_retries", "test_client_turns"}
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item):

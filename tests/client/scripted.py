@@ -7,7 +7,7 @@ import contextlib
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -162,6 +162,43 @@ def ok(body: bytes = b"ok", *headers: str, status: str = "200 OK") -> bytes:
     """Return a whole answer with a Content-Length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+OK = ok(b'{"a":1}', "Content-Type: application/json")
+
+
+def status(code: int, *headers: str, body: bytes = b"no") -> bytes:
+    """Return a whole answer with a status."""
+    return ok(body, *headers, status=f"{code} X")
+
+
+def refused(seconds: object) -> bytes:
+    """Return a refusal by rate."""
+    return status(429, f"Retry-After: {seconds}")
+
+
+def in_turn(*answers: bytes | None) -> Script:
+    """Answer the requests of all connections one after another; None hangs up; the last answer stays."""
+    left = list(answers)
+
+    async def script(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            data = left.pop(0) if len(left) > 1 else left[0]
+            if data is None:
+                peer.reset()
+                return
+            await peer.send(data)
+
+    return script
+
+
+async def under_way(server: Scripted, call: Coroutine[object, object, object]) -> asyncio.Task[object]:
+    """Start a call and wait until the server has seen a request."""
+    task = asyncio.create_task(call)
+    while not server.seen:
+        await asyncio.wait([task], timeout=0.01)
+    return task
 
 
 @dataclass

@@ -85,9 +85,10 @@ def test_deflate_without_its_end_is_damaged(data):
         ("gzip, gzip, gzip, gzip, gzip", b""),
     ],
 )
-def test_bytes_that_are_no_such_coding_are_refused(codings, data):
+@pytest.mark.parametrize("piece", [1, 100_000])
+def test_bytes_that_are_no_such_coding_are_refused(codings, data, piece):
     with pytest.raises(Undecodable):
-        decoded(codings, data)
+        decoded(codings, data, piece=piece)
 
 
 def test_the_cap_counts_decoded_bytes():

@@ -127,16 +127,16 @@ async def test_a_slow_but_steady_answer_may_take_longer_than_any_pause(transport
 
     async def script(peer: Peer) -> None:
         await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n")
-        for _ in range(12):
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n")
+        for _ in range(30):
             await pause(0.02)
             await peer.send(b"x")
         await peer.gone()
 
     async with Scripted(script) as server:
-        exchange = await send(transport, server.url, idle=0.15)
-        assert exchange.value.content == b"x" * 12
-        assert exchange.timings.download > 0.15
+        exchange = await send(transport, server.url, idle=0.5)
+        assert exchange.value.content == b"x" * 30
+        assert exchange.timings.download > 0.5
 
 
 async def test_a_slow_but_steady_upload_may_take_longer_than_any_standstill(transport):
@@ -145,11 +145,11 @@ async def test_a_slow_but_steady_upload_may_take_longer_than_any_standstill(tran
         left = 8_000_000
         while left:
             left -= len(await peer.reader.read(left))
-            await pause(0.002)
+            await pause(0.005)
         await peer.send(ok())
 
     async with Scripted(script) as server:
-        exchange = await send(transport, server.url, "PUT", content=bytes(8_000_000), idle=0.1)
+        exchange = await send(transport, server.url, "PUT", content=bytes(8_000_000), idle=0.4)
         assert exchange.outcome.status == 200
 
 
@@ -180,12 +180,13 @@ async def test_the_phases_are_told_apart_and_add_up(transport):
         began = monotonic_ns()
         timings = (await send(transport, server.url.replace("127.0.0.1", "localhost"))).timings
         took = (monotonic_ns() - began) / 1e9
-    assert timings.response >= 0.05
-    assert timings.download >= 0.1
+    # A loop may round a timer of the server down by a millisecond.
+    assert timings.response >= 0.045
+    assert timings.download >= 0.09
     assert min(timings.dns, timings.connect, timings.upload) > 0
     assert timings.tls == 0
     assert timings.total == pytest.approx(sum(value for name, value in timings.as_dict().items() if name != "total"))
-    assert 0.15 <= timings.total <= took
+    assert 0.135 <= timings.total <= took
 
 
 async def test_a_phase_that_did_not_happen_is_0(transport):

@@ -66,6 +66,13 @@ async def test_an_answer_comes_back_whole_with_lower_case_names(transport):
         assert response.headers.pairs == (("content-length", "2"), ("x-odd", "a"), ("x-odd", "b"))
 
 
+async def test_header_values_are_utf_8_or_else_latin_1(transport):
+    data = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: \xc3\xbc\r\nB: \xfc\r\n\r\n"
+    async with Scripted(answer(data)) as server:
+        headers = (await send(transport, server.url)).value.headers
+        assert (headers["a"], headers["b"]) == ("ü", "ü")
+
+
 async def test_connections_are_used_again(transport):
     """CP-084"""
     async with Scripted(answer(ok())) as server:

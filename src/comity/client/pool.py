@@ -122,10 +122,7 @@ class Pool:
         if host.replace(".", "").isdigit():
             return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
         time.enter("dns")
-        try:
-            return await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        except UnicodeError:
-            raise OSError(f"the name {host} cannot be looked up") from None
+        return await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
 
     def _forget(self, wire: Wire) -> None:
         self._open.discard(wire)
