@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import socket
 import ssl
 import struct
@@ -162,6 +163,11 @@ def ok(body: bytes = b"ok", *headers: str, status: str = "200 OK") -> bytes:
     """Return a whole answer with a Content-Length."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def packed(data: bytes) -> bytes:
+    """Return `data` in gzip, the same bytes on every call, as names of tests are made of them."""
+    return gzip.compress(data, mtime=0)
 
 
 OK = ok(b'{"a":1}', "Content-Type: application/json")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 
 import pytest
 from hypothesis import given, strategies as st
 
 from comity.client.decoding import Body, Damaged, Undecodable
+from tests.client.scripted import packed
 
 TEXT = b"courteous respect between peers " * 50
 
@@ -30,13 +30,13 @@ def decoded(codings: str | None, data: bytes, *, cap: int | None = None, piece: 
     [
         (None, TEXT),
         ("identity", TEXT),
-        ("gzip", gzip.compress(TEXT)),
-        ("X-GZIP", gzip.compress(TEXT)),
-        ("gzip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
-        ("gzip", gzip.compress(TEXT) + b"\0" * 20),
+        ("gzip", packed(TEXT)),
+        ("X-GZIP", packed(TEXT)),
+        ("gzip", packed(TEXT[:100]) + packed(TEXT[100:])),
+        ("gzip", packed(TEXT) + b"\0" * 20),
         ("deflate", zlib.compress(TEXT)),
         ("deflate", bare_deflate(TEXT)),
-        ("deflate, gzip", gzip.compress(zlib.compress(TEXT))),
+        ("deflate, gzip", packed(zlib.compress(TEXT))),
     ],
 )
 @pytest.mark.parametrize("piece", [1, 7, 100_000])
@@ -57,13 +57,13 @@ def test_a_coding_that_is_not_known_leaves_the_bytes():
 def test_gzip_without_its_end_is_damaged(missing):
     """CP-09"""
     with pytest.raises(Damaged):
-        decoded("gzip", gzip.compress(TEXT)[:-missing])
+        decoded("gzip", packed(TEXT)[:-missing])
 
 
 @pytest.mark.parametrize("place", [-8, -1])
 def test_gzip_with_a_wrong_checksum_or_length_is_damaged(place):
     """CP-09"""
-    data = bytearray(gzip.compress(TEXT))
+    data = bytearray(packed(TEXT))
     data[place] ^= 1
     with pytest.raises(Damaged):
         decoded("gzip", bytes(data))
@@ -79,7 +79,7 @@ def test_deflate_without_its_end_is_damaged(data):
     ("codings", "data"),
     [
         ("gzip", b"plain text"),
-        ("gzip", gzip.compress(TEXT) + b"trailing"),
+        ("gzip", packed(TEXT) + b"trailing"),
         ("deflate", zlib.compress(TEXT) + b"trailing"),
         ("deflate", b"\xff\xff\xff\xff"),
         ("gzip, gzip, gzip, gzip, gzip", b""),
@@ -93,16 +93,16 @@ def test_bytes_that_are_no_such_coding_are_refused(codings, data, piece):
 
 def test_the_cap_counts_decoded_bytes():
     """HB-03"""
-    bomb = gzip.compress(b"\0" * 10_000_000)
+    bomb = packed(b"\0" * 10_000_000)
     with pytest.raises(Undecodable, match="max_body=1000000"):
         decoded("gzip", bomb, cap=1_000_000, piece=100_000)
 
 
 def test_a_body_of_exactly_the_cap_passes():
-    assert decoded("gzip", gzip.compress(TEXT), cap=len(TEXT)) == TEXT
+    assert decoded("gzip", packed(TEXT), cap=len(TEXT)) == TEXT
 
 
 @given(data=st.binary(max_size=2000), piece=st.integers(1, 500))
 def test_what_was_coded_comes_back(data, piece):
-    assert decoded("gzip", gzip.compress(data), piece=piece) == data
+    assert decoded("gzip", packed(data), piece=piece) == data
     assert decoded("deflate", zlib.compress(data), piece=piece) == data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import socket
 import ssl
 from pathlib import Path
@@ -15,7 +14,7 @@ from comity.client.messages import Request
 from comity.engine.call import Exchange
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, OptionsError
 from comity.policy.timeouts import Timeout
-from tests.client.scripted import Peer, RecordedSlot, Scripted, answer, hang, ok, once
+from tests.client.scripted import Peer, RecordedSlot, Scripted, answer, hang, ok, once, packed
 
 LIMITS = Timeout()
 
@@ -188,7 +187,7 @@ async def test_interim_answers_are_passed_over(transport):
             b"abcde",
         ),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", b"cd", b"e"], b"abcde"),
-        ([ok(gzip.compress(b"abcde"), "Content-Encoding: gzip")], b"abcde"),
+        ([ok(packed(b"abcde"), "Content-Encoding: gzip")], b"abcde"),
         ([ok(b"", "Content-Encoding: gzip")], b""),
     ],
 )
@@ -227,8 +226,8 @@ async def test_a_reset_is_no_end_of_a_body():
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123", "3 bytes"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "head"),
         (b"HTTP/1.1 2", "head"),
-        (ok(gzip.compress(b"a" * 99)[:-8], "Content-Encoding: gzip"), "checksum"),
-        (ok(gzip.compress(b"a" * 99)[:-1] + b"\1", "Content-Encoding: gzip"), "checksum"),
+        (ok(packed(b"a" * 99)[:-8], "Content-Encoding: gzip"), "checksum"),
+        (ok(packed(b"a" * 99)[:-1] + b"\1", "Content-Encoding: gzip"), "checksum"),
     ],
 )
 async def test_an_answer_that_is_cut_or_damaged_is_no_answer(transport, data, detail):
@@ -299,7 +298,7 @@ async def test_a_body_over_the_cap_is_refused_while_it_is_read(transport, framin
         if framing == "length":
             await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n")
         elif framing == "gzip":
-            await peer.send(ok(gzip.compress(b"\0" * 100_000_000), "Content-Encoding: gzip"))
+            await peer.send(ok(packed(b"\0" * 100_000_000), "Content-Encoding: gzip"))
         else:
             await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         while framing == "chunked":
