@@ -86,7 +86,7 @@ async def test_a_body_that_is_no_json_is_not_asked_for_again():
 
 
 async def test_a_truncated_answer_is_asked_for_again_where_that_is_safe():
-    """LM-01"""
+    """LM-01, BR-08"""
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n12345"
     sends = 0
 
