@@ -70,17 +70,18 @@ def _policy(ours: Any, transport: Any) -> Row:
 
 async def _speed(get: Get, requests: int) -> float:
     began = perf_counter()
-    await _send(get, requests)
+    await send(get, requests)
     return requests / (perf_counter() - began)
 
 
 async def _cost(get: Get, requests: int) -> float:
     began = process_time()
-    await _send(get, requests)
+    await send(get, requests)
     return (process_time() - began) / requests * 1e6
 
 
-async def _send(get: Get, requests: int) -> None:
+async def send(get: Get, requests: int) -> None:
+    """Send so many requests, IN_FLIGHT at a time."""
     left = requests
 
     async def worker() -> None:
@@ -94,7 +95,7 @@ async def _send(get: Get, requests: int) -> None:
 
 @asynccontextmanager
 async def _comity(url: str) -> AsyncIterator[Get]:
-    """Everything on: two rates, a bound, retries, all timeouts and a deadline; none of them ever holds a request up."""
+    """Run a client with everything on: two rates, a bound, retries, all timeouts and a deadline; nothing waits."""
     limits = Timeout(request=30, attempt=60)
     rates = ["90000/s", "5000000/min"]
     async with AsyncClient(url, rate=rates, concurrency=IN_FLIGHT, timeout=limits, deadline=60) as client:

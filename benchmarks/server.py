@@ -92,9 +92,8 @@ class Judge:
         self.log: list[tuple[int, int]] = []
         self.window: deque[int] = deque()
 
-    def judge(self) -> bytes:
-        """Note a request that arrives now and return its answer."""
-        now = time.monotonic_ns()
+    def judge(self, now: int) -> bytes:
+        """Note a request that arrives at `now`, ns, and return its answer."""
         status = 200
         if self.limit:
             window = self.window
@@ -116,7 +115,7 @@ class Judge:
             self.log.clear()
             self.window.clear()
             return _ANSWER
-        return self.judge()
+        return self.judge(time.monotonic_ns())
 
 
 class Connection(asyncio.Protocol):
