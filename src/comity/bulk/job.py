@@ -148,11 +148,10 @@ def _plan(job: Job, journal: Journal | None) -> Plan:
     if job.key_name is not None:
         key = IdempotencyKey(job.key_name, journal.nonce if journal is not None else secrets.token_hex(16)).options
     rules = Hosts(job.policy, job.hosts)
-    # Rows that wait in the limiter spend their deadline there, so with one no more wait than can run.
-    factor = 2 if job.policy.deadline is None else 1
 
     def width(host: str) -> int:
-        return factor * (rules.policy(host).concurrency or _UNLIMITED)
+        # No more than can run: a row that waits here can still be overtaken and spends nothing of its deadline.
+        return rules.policy(host).concurrency or _UNLIMITED
 
     return Plan(
         width=width,

@@ -81,6 +81,7 @@ class JsonLines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._size = 0
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
@@ -97,6 +98,7 @@ class JsonLines:
             yield found
             end += size
         os.ftruncate(self._fd, end)
+        self._size = end
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Write the file anew with the wanted results and let it take the old one's place."""
@@ -110,12 +112,13 @@ class JsonLines:
         Raises:
             StoreError: the disk is full or fails; the file then ends with its last whole line.
         """
-        end = os.fstat(self._fd).st_size
+        data = b"\n".join(results) + b"\n"
         try:
-            write_all(self._fd, b"\n".join(results) + b"\n")
+            write_all(self._fd, data)
         except OSError as error:
-            os.ftruncate(self._fd, end)
+            os.ftruncate(self._fd, self._size)
             raise StoreError(f"{self.path}: {error.strerror}") from error
+        self._size += len(data)
 
     def sort(self) -> None:
         """Bring the lines into the order of the input, if they are not."""
@@ -154,7 +157,7 @@ class JsonLines:
             raise StoreError(f"{temporary}: {error.strerror}") from error
         sync_directory(self.path.parent)
         os.close(self._fd)
-        self._fd = fd
+        self._fd, self._size = fd, os.fstat(fd).st_size
 
 
 def results_in(path: Path) -> Iterator[tuple[Found, int]]:

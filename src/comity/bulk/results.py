@@ -27,6 +27,20 @@ class ErrorEntry(msgspec.Struct, gc=False):
     message: str
 
 
+class TimingsEntry(msgspec.Struct, gc=False):
+    """The phases of a send, seconds."""
+
+    queue: float
+    pool: float
+    dns: float
+    connect: float
+    tls: float
+    upload: float
+    response: float
+    download: float
+    total: float
+
+
 class AttemptEntry(msgspec.Struct, gc=False):
     """One send, as a result shows it; times are seconds."""
 
@@ -35,7 +49,7 @@ class AttemptEntry(msgspec.Struct, gc=False):
     error: str | None
     waited: float
     sent: str
-    timings: dict[str, float]
+    timings: TimingsEntry
 
 
 class Result(msgspec.Struct, gc=False):
@@ -146,22 +160,39 @@ def _is_plain_json(content: bytes) -> bool:
 
 
 def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:
+    entries = [_attempt(each) for each in attempts]
     return Result(
-        id=row.id,
-        line=row.line,
-        url=redact.url(row.url),
-        method=row.method,
+        row.id,
+        row.line,
+        _shown(row.url),
+        row.method,
         ok=False,
         status=None,
         body=None,
         elapsed=round(elapsed, 6),
-        attempts=[_attempt(each) for each in attempts],
+        attempts=entries,
     )
 
 
 def _attempt(attempt: Attempt) -> AttemptEntry:
-    timings = {name: round(value, 6) for name, value in attempt.timings.as_dict().items()}
+    each = attempt.timings
+    timings = TimingsEntry(
+        round(each.queue, 6),
+        round(each.pool, 6),
+        round(each.dns, 6),
+        round(each.connect, 6),
+        round(each.tls, 6),
+        round(each.upload, 6),
+        round(each.response, 6),
+        round(each.download, 6),
+        round(each.total, 6),
+    )
     return AttemptEntry(attempt.number, attempt.status, attempt.error, round(attempt.waited, 6), attempt.sent, timings)
+
+
+def _shown(url: str) -> str:
+    """Return a URL without its secrets, which stand before an "@" or after a "=" only."""
+    return redact.url(url) if "@" in url or "=" in url else url
 
 
 def _status_text(response: Response) -> str:

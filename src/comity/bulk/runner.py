@@ -1,6 +1,6 @@
 """Runner: takes rows from the reader, sends them through the client and hands results to the sink.
 
-Rows move through three bounded places: the backlog (read, by host), the workers of a lane (at most twice the host's
+Rows move through three bounded places: the backlog (read, by host), the workers of a lane (as many as the host's
 concurrency, besides rows that wait for another attempt) and the sink. So memory does not grow with the input, and a
 host that is slow, paused or blocked holds up its own rows alone as long as the backlog has room.
 
