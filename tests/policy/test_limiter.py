@@ -82,6 +82,26 @@ def test_a_host_that_cannot_use_its_turn_leaves_the_line():
     assert turns.next() is None
 
 
+def test_a_host_is_undisturbed_when_nobody_waits_there_or_for_its_place():
+    turns = Turns(1)
+    one, two = (HostLimiter(Policy(), 0, turns=turns, name=name) for name in "12")
+    first = run(one, 0)
+    assert one.undisturbed
+    waiting = come(two, 0)
+    assert not two.undisturbed
+    two.admit(0)
+    assert not one.undisturbed, "another host stands in line"
+    two.withdraw(waiting, 0)
+    two.admit(0)
+    assert one.undisturbed
+    one.close()
+    come(one, 0)
+    assert not one.undisturbed, "somebody has to be told"
+    one.admit(0)
+    one.release(first, 0)
+    assert one.undisturbed
+
+
 # ---- the short way -----------------------------------------------------------------------------------
 
 

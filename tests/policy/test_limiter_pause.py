@@ -162,12 +162,15 @@ def test_a_paused_host_does_not_hold_up_another():
     assert turns.free == 2
 
 
-def test_closing_refuses_who_waits_and_lets_who_runs_finish():
+def test_closing_refuses_who_waits_and_who_comes_and_lets_who_runs_finish():
     limiter = host(concurrency=1)
     ticket = run(limiter, 0)
     waiting = come(limiter, 0)
     limiter.close()
     assert limiter.admit(0).refused == [waiting]
     assert waiting.state is State.CLOSED
+    late = come(limiter, 0)
+    assert limiter.admit(0).refused == [late]
+    assert not limiter.take(0)
     limiter.release(ticket, 1)
     assert (limiter.running, limiter.queued) == (0, 0)

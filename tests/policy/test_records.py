@@ -52,6 +52,10 @@ def test_a_phase_that_did_not_happen_is_0():
     assert Timings().total == 0.0
 
 
+def test_the_time_in_the_queue_is_set_apart_from_the_other_phases():
+    assert Timings(**PHASES).queued_for(9.0) == Timings(**{**PHASES, "queue": 9.0})
+
+
 def test_an_attempt_reads_as_plain_values():
     attempt = Attempt(number=2, started_at=1.5, waited=0.25, status=503, timings=Timings(dns=1.0), retry_after=3.0)
     row = json.loads(json.dumps(attempt.as_dict()))
