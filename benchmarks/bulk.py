@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from benchmarks.bulk_memory import FLAT, LIMIT_MB, measure
 from benchmarks.client import IN_FLIGHT, send
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
 from benchmarks.row import Row
-from benchmarks.server import ROOT, serving
+from benchmarks.server import serving
 from comity import AsyncClient
 
 FEW = 100
@@ -38,7 +39,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     what = "bulk: comity run, start-up apart, to the client alone"
     ratio = rounds.ratio("run", "client")
     yield Row.paired(what, rounds.figure("run"), rounds.figure("client"), ratio, "rows/s", least=0.8)
-    yield _memory(quick=quick)
+    yield from _memory(quick=quick)
 
 
 async def _alone(url: str, requests: int) -> float:
@@ -72,13 +73,15 @@ def _seconds(path: Path) -> float:
     return took
 
 
-def _memory(*, quick: bool) -> Row:
-    """Return the row of bulk_memory.py: a command whose last line is the figure and whose status says whether it is met."""
-    script = ROOT / "benchmarks" / "bulk_memory.py"
-    what = "bulk: memory of a run of 1 M lines"
-    if not script.exists():
-        return Row.absent(what, "not measured here")
-    command = [sys.executable, str(script), *(["--quick"] if quick else [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["no output"]
-    return Row(what=what, ours=lines[-1], target="<= 150 MB, flat", met=done.returncode == 0)
+def _memory(*, quick: bool) -> Iterator[Row]:
+    """Yield the rows of how much memory a run and its resumption take."""
+    number = 20_000 if quick else 1_000_000
+    found = measure(number)
+    what = f"bulk: memory of a run of {number:,} lines"
+    for name, peak in (("peak", found["peak"]), ("peak when resumed", found["resume_peak"])):
+        limit = f"<= {LIMIT_MB:.0f} MB"
+        yield Row(what=f"{what}, {name}", ours=f"{peak:.0f} MB", target=limit, met=peak <= LIMIT_MB)
+    growth = found["growth"]
+    yield Row(
+        what=f"{what}, end to first tenth", ratio=f"{growth:.2f}", target=f"<= {FLAT:g}x", met=bool(growth <= FLAT)
+    )

@@ -136,8 +136,7 @@ async def _aiohttp(url: str) -> AsyncIterator[Get]:
 
 @asynccontextmanager
 async def _httpx(url: str) -> AsyncIterator[Get]:
-    import httpx
-
+    httpx: Any = peers.find("httpx")
     module: Any = peers.find("httpx_retries")
     async with httpx.AsyncClient(transport=module.RetryTransport()) as client:
         yield partial(client.get, f"{url}/item")

@@ -81,13 +81,12 @@ def _comity(**options: Any) -> Fetch:
 
 async def _httpx(url: str) -> list[int]:
     """Fetch with the transport of httpx-retries; half a second of backoff as in its documentation, total as given."""
-    import httpx
-
+    httpx: Any = peers.find("httpx")
     module: Any = peers.find("httpx_retries")
     transport = module.RetryTransport(retry=module.Retry(total=TRIES, backoff_factor=0.5))
     async with httpx.AsyncClient(transport=transport, timeout=60) as client:
         answers = await asyncio.gather(*(client.get(url) for _ in range(WANTED)))
-        return [answer.status_code for answer in answers]
+        return [int(answer.status_code) for answer in answers]
 
 
 async def _aiohttp(url: str) -> list[int]:
