@@ -32,6 +32,7 @@ from comity.bulk.template import UrlTemplate
 from comity.bulk.watched import Watched
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
+from comity.client.transport import Transport
 from comity.engine.hosts import Hosts
 from comity.errors import OptionsError
 from comity.policy.options import Policy
@@ -61,6 +62,7 @@ class Job:
         keep_body: whether bodies go into results.
         max_body: most bytes of a body; a larger one is an error.
         progress: how progress is shown.
+        transport: what sends; by default an `AiohttpTransport` with `max_body`. It is closed at the end.
     """
 
     inputs: Sequence[str]
@@ -77,6 +79,7 @@ class Job:
     keep_body: bool = True
     max_body: int | None = MAX_BODY
     progress: Kind = "auto"
+    transport: Transport | None = None
 
     def parser(self) -> RowParser:
         """Return what turns lines into rows."""
@@ -127,7 +130,7 @@ async def run(job: Job) -> Report:
 
 
 async def _send(job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally) -> Runner:
-    watched = Watched(AiohttpTransport(max_body=job.max_body), tally, journal)
+    watched = Watched(job.transport or AiohttpTransport(max_body=job.max_body), tally, journal)
     client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched)
     sink = Sink(output, journal, ordered=job.ordered)
     runner = Runner(client, reader, sink, tally, _plan(job, journal))

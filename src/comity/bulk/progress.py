@@ -28,13 +28,23 @@ class Progress:
         limit: the rates that hold, in words, "" without one.
         kind: "auto" is live on a terminal and plain elsewhere.
         stream: where to show it.
+        every: seconds between two looks; by default 0.1 live and 5 plain.
     """
 
-    def __init__(self, tally: Tally, *, limit: str = "", kind: Kind = "auto", stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        tally: Tally,
+        *,
+        limit: str = "",
+        kind: Kind = "auto",
+        stream: TextIO | None = None,
+        every: float | None = None,
+    ) -> None:
         self.tally, self.limit = tally, limit
         self.stream = sys.stderr if stream is None else stream
         self.kind = kind
         self.live = kind == "auto" and self.stream.isatty()
+        self.every = every if every is not None else (_LIVE_EVERY if self.live else _PLAIN_EVERY)
 
     @contextlib.asynccontextmanager
     async def shown(self) -> AsyncIterator[None]:
@@ -68,7 +78,7 @@ class Progress:
 
     async def _plain(self) -> None:
         while True:
-            await asyncio.sleep(_PLAIN_EVERY)
+            await asyncio.sleep(self.every)
             self._say(self.line(time.monotonic_ns()))
 
     async def _live(self) -> None:
@@ -79,7 +89,7 @@ class Progress:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             while True:
                 live.update(self._drawn(console), refresh=True)
-                await asyncio.sleep(_LIVE_EVERY)
+                await asyncio.sleep(self.every)
 
     def _drawn(self, console: Console) -> Any:
         from rich.progress_bar import ProgressBar

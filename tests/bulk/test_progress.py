@@ -1,0 +1,123 @@
+"""Tally, progress, report: what people are told."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from comity.bulk.progress import Progress, clock
+from comity.bulk.report import Report
+from comity.bulk.resume import Before
+from comity.bulk.tally import Tally
+from comity.errors import OptionsError, StoreError
+from comity.policy.units import NS
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+def report(**options) -> Report:
+    given = {"tally": Tally(ok=1, sent=1), "before": Before(), "seconds": 1.0}
+    return Report(**(given | options))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1:01"), (3600, "1:00:00"), (90061, "25:01:01")]
+)
+def test_times_are_told_as_people_read_them(seconds, text):
+    assert clock(seconds) == text
+
+
+def test_the_rate_is_that_of_the_last_ten_seconds():
+    tally = Tally()
+    for second in range(30):
+        tally.sent = second * 2 if second < 15 else 30 + (second - 15) * 10
+        rate = tally.rate(second * NS)
+    assert rate == pytest.approx(10)
+
+
+def test_a_line_tells_progress_rate_and_what_is_left():
+    tally = Tally(lines=1001, skipped=1, before=100)
+    shown = Progress(tally, limit="50/5s", stream=io.StringIO())
+    shown.line(0)
+    tally.ok, tally.failed, tally.sent, tally.refused, tally.in_flight = 95, 5, 100, 3, 7
+    assert shown.line(10 * NS) == "200/1,000  10.0/s of 50/5s  7 in flight  5 failed  3 x 429  ETA 1:20"
+
+
+def test_without_a_total_the_line_tells_what_is_done():
+    assert Progress(Tally(ok=7), stream=io.StringIO()).line(0).startswith("7 done")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({}, 0),
+        ({"tally": Tally(failed=1)}, 1),
+        ({"before": Before(finished=2, failed=1)}, 1),
+        ({"error": StoreError("full")}, 1),
+        ({"error": OptionsError("INPUT", "x", "y"), "tally": Tally()}, 2),
+        ({"error": OptionsError("INPUT", "x", "y")}, 3),
+        ({"error": EOFError("cut")}, 3),
+        ({"resume_at": LATER, "tally": Tally(failed=1)}, 75),
+        ({"stopped": True, "resume_at": LATER}, 130),
+    ],
+)
+def test_the_exit_code_tells_how_it_ended(options, code):
+    assert report(**options).exit_code == code
+
+
+def test_a_report_says_how_to_go_on():
+    text = "\n".join(
+        report(resume_at=LATER, tally=Tally(undone=3), before=Before(finished=9, failed=2, unknown=1)).lines()
+    )
+    for part in (
+        "finished earlier 9, 2 of them not ok",
+        "--resend-unknown",
+        f"resume after {LATER:%Y-%m-%d %H:%M:%S} UTC",
+        "3 rows",
+    ):
+        assert part in text
+    assert "the same command goes on" in text
+    assert "without -o" in "\n".join(report(stopped=True, resumable=False).lines())
+
+
+class Watched(io.StringIO):
+    """A stream that tells when a text was written to it."""
+
+    def __init__(self, text, *, terminal):
+        super().__init__()
+        self.text, self.terminal = text, terminal
+        self.seen = asyncio.Event()
+
+    def isatty(self):
+        return self.terminal
+
+    def write(self, text):
+        super().write(text)
+        if self.text in self.getvalue():
+            self.seen.set()
+        return len(text)
+
+
+async def test_plain_progress_writes_lines():
+    stream = Watched("3 done", terminal=True)
+    async with Progress(Tally(ok=3), kind="plain", stream=stream, every=0.001).shown():
+        await stream.seen.wait()
+    assert stream.getvalue().endswith("\n")
+
+
+async def test_progress_that_is_off_writes_nothing():
+    stream = io.StringIO()
+    shown = Progress(Tally(ok=3), kind="off", stream=stream, every=0.0)
+    async with shown.shown():
+        await asyncio.sleep(0)
+    assert not stream.getvalue()
+
+
+async def test_a_terminal_gets_a_live_line():
+    stream = Watched("3/10", terminal=True)
+    async with Progress(Tally(lines=10, ok=3), limit="5/s", stream=stream, every=0.001).shown():
+        await stream.seen.wait()
+    assert "of 5/s" in stream.getvalue()

@@ -1,0 +1,65 @@
+"""`comity get`: the body on one stream, the attempts on the other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from comity.testing.upstream import Upstream
+from tests.bulk.harness import comity, started
+
+
+@pytest.fixture
+def upstream():
+    with Upstream() as server:
+        yield server
+
+
+def test_it_shows_the_body_and_each_attempt_with_its_phases(upstream):
+    done = comity("get", f"{upstream.url}/flaky/a?fail=1&code=503")
+    assert (done.returncode, json.loads(done.stdout)["key"]) == (0, "a")
+    lines = done.stderr.splitlines()
+    assert [word in lines[0] for word in ("status", "waited", "connect", "response", "total")] == [True] * 5
+    assert [line.split()[:2] for line in lines[1:3]] == [["1", "503"], ["2", "200"]]
+
+
+def test_an_error_status_ends_with_1_and_shows_its_body(upstream):
+    done = comity("get", f"{upstream.url}/status/404?type=text/plain&body=gone")
+    assert (done.returncode, done.stdout) == (1, "gone")
+
+
+def test_a_request_can_be_shaped(upstream):
+    done = comity("get", f"{upstream.url}/echo", "--method", "POST", "--header", "X-A: 1", "--body", "-", input="héllo")
+    sent = json.loads(done.stdout)
+    assert (sent["method"], sent["body"]["text"]) == ("POST", "héllo")
+    assert ["X-A", "1"] in sent["headers"]
+
+
+def test_a_failure_is_told_with_its_attempts(unused_tcp_port):
+    done = comity("get", f"http://127.0.0.1:{unused_tcp_port}/", "--retries", "0")
+    assert done.returncode == 1
+    assert "ConnectFailed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wait_that_is_too_long_ends_with_75(upstream):
+    done = comity("get", f"{upstream.url}/status/429?retry_after=3600")
+    assert done.returncode == 75
+    assert "RateLimited" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["ftp://x/"], ["http://h/", "--retries", "x"], ["http://h/", "--header", "x"]])
+def test_wrong_usage_ends_with_2(arguments):
+    done = comity("get", *arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_traceback(upstream):
+    with started("get", f"{upstream.url}/ok/1?bytes=1000000") as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+        process.wait(20)
+    assert process.returncode == 1
+    assert "Traceback" not in errors

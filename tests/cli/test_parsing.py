@@ -1,0 +1,154 @@
+"""Options of the command line: what they mean, and how a wrong one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from comity.cli import parsing
+from comity.errors import OptionsError
+from comity.policy.options import Policy
+from comity.policy.rate import Rate
+
+NONE = {
+    "rate": (),
+    "at_once": None,
+    "min_gap": None,
+    "retries": None,
+    "max_retry_wait": None,
+    "timeout": None,
+    "deadline": None,
+    "measured": "client",
+}
+
+
+def policy(**options) -> Policy:
+    return parsing.policy(**(NONE | options))
+
+
+def test_what_is_not_given_keeps_its_default():
+    assert policy() == Policy()
+
+
+def test_every_limit_is_taken():
+    """PF-029..034: rates, concurrency, gap, retries and waits in the same words as everywhere."""
+    found = policy(
+        rate=["50/5s", "90000 tokens/min"],
+        at_once="20",
+        min_gap="250ms",
+        retries="4",
+        max_retry_wait="5min",
+        timeout="20",
+        deadline="2min",
+        measured="server",
+    )
+    assert found.rate == (
+        Rate(50, 5, measured="server"),
+        Rate(90_000, 60, unit="tokens", measured="server"),
+    )
+    assert (found.concurrency, found.min_gap, found.deadline) == (20, 0.25, 120)
+    assert (found.retry.attempts, found.retry.max_retry_after, found.timeout.attempt) == (5, 300, 20)
+
+
+@pytest.mark.parametrize("off", ["off", "0", "none"])
+def test_a_limit_can_be_off(off):
+    """PF-034"""
+    found = policy(rate=[off], at_once=off)
+    assert (found.rate, found.concurrency) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("options", "option", "example"),
+    [
+        ({"rate": ["ten/s"]}, "--rate", "100/min"),
+        ({"rate": ["60/fortnight"]}, "--rate", "100/min"),
+        ({"at_once": "many"}, "--concurrency", "1 or more"),
+        ({"at_once": "1_000"}, "--concurrency", "1 or more"),
+        ({"min_gap": "5 parsecs"}, "--min-gap", "250ms"),
+        ({"retries": "-1"}, "--retries", "0 up to"),
+        ({"max_retry_wait": "x"}, "--max-retry-wait", "60s"),
+        ({"timeout": "0"}, "--timeout", "60s"),
+        ({"deadline": "soon"}, "--deadline", "60s"),
+        ({"measured": "here"}, "--measured", "client or server"),
+    ],
+)
+def test_a_wrong_value_is_told_with_option_value_and_example(options, option, example):
+    with pytest.raises(OptionsError) as caught:
+        policy(**options)
+    (value,) = options.values()
+    value = value[0] if isinstance(value, list) else value
+    for part in (f"{option}={value!r}", example):
+        assert part in str(caught.value)
+
+
+def test_a_host_gets_its_own_limits_over_the_common_ones():
+    common = policy(at_once="7", retries="1")
+    found = parsing.hosts(
+        ["API.example.com rate=50/5s rate=90000 tokens/min min-gap=1s", "b:81 concurrency=off"], common, "client"
+    )
+    assert found == {
+        "api.example.com": common.replace(rate=[Rate(50, 5), Rate(90_000, 60, unit="tokens")], min_gap=1),
+        "b:81": common.replace(concurrency=None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a host and its limits"),
+        ("api.example.com", "a host and its limits"),
+        ("rate=5/s", "a host and its limits"),
+        ("h rate=ten", "100/min"),
+        ("h speed=5", "'speed' is none of rate, concurrency, min_gap"),
+        ("h fast", "'fast' is no limit"),
+        ("h concurrency=x", "1 or more"),
+    ],
+)
+def test_a_wrong_host_is_told_with_an_example(text, says):
+    with pytest.raises(OptionsError) as caught:
+        parsing.hosts([text], Policy(), "client")
+    assert f"--host={text!r}" in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_a_host_named_twice_is_refused():
+    with pytest.raises(OptionsError, match="named twice"):
+        parsing.hosts(["h rate=5/s", "H rate=6/s"], Policy(), "client")
+
+
+def test_headers_are_taken_apart_at_the_first_colon():
+    assert parsing.headers(["Accept: a/b", "X-T:1:2"]) == {"Accept": "a/b", "X-T": "1:2"}
+
+
+@pytest.mark.parametrize("text", ["SECRET", "X Y: SECRET", "X: SECRET\r\nZ: 1"])
+def test_a_wrong_header_is_told_without_its_value(text):
+    """HI-01, SC-05"""
+    with pytest.raises(OptionsError, match="--header") as caught:
+        parsing.headers([text])
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1000", 1000), ("16MB", 16 << 20), ("512k", 512 << 10), ("1 GiB", 1 << 30), ("5b", 5), ("off", None)],
+)
+def test_sizes_are_read_as_people_write_them(text, size):
+    assert parsing.size(text, "--max-body") == size
+
+
+@pytest.mark.parametrize("text", ["", "big", "-1", "1.5MB", "1TB"])
+def test_a_wrong_size_is_told_with_an_example(text):
+    with pytest.raises(OptionsError, match="16MB"):
+        parsing.size(text, "--max-body")
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        (parsing.method, "GE T"),
+        (parsing.progress, "loud"),
+        (lambda text: parsing.header_name(text, "--idempotency-key"), "a b"),
+    ],
+)
+def test_other_wrong_words_are_told(check, text):
+    with pytest.raises(OptionsError, match=f"'{text}'"):
+        check(text)

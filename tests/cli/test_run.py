@@ -1,0 +1,107 @@
+"""`comity run`: options, dry run and exit codes, as the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from comity.testing.upstream import Upstream
+from tests.bulk.harness import comity, results, write
+
+
+@pytest.fixture
+def upstream():
+    with Upstream() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["in", "--rate", "ten/s"], ["--rate='ten/s'", "100/min"]),
+        (["in", "--host", "h rate=ten"], ["--host='h rate=ten'", "50/5s"]),
+        (["in", "--url", "http://a/"], ["--url='http://a/'", "{id}"]),
+        (["nowhere"], ["INPUT='nowhere'", "no such file"]),
+        (["."], ["INPUT='.'", "directory"]),
+        (["in", "-o", "."], ["-o='.'", "directory"]),
+        (["in", "-o", "in"], ["-o=", "it exists"]),
+        (["in", "-o", "no/where"], ["-o=", "no/where"]),
+        (["in", "--fast"], ["No such option", "--fast"]),
+        ([], ["Missing argument"]),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_would_be_right(tmp_path, arguments, parts):
+    write(tmp_path / "in", "http://127.0.0.1:9/")
+    done = comity("run", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    for part in parts:
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_results_go_to_standard_output_and_everything_else_to_the_other(tmp_path, upstream):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1", f"{upstream.url}/status/404")
+    done = comity("run", source)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, sorted(row["status"] for row in rows)) == (1, [200, 404])
+    assert "sent 2  retried 0  429s 0  ok 1  failed 1" in done.stderr
+
+
+def test_a_dry_run_sends_nothing_and_tells_hosts_and_time(tmp_path, upstream):
+    rows = [f"{upstream.url}/ok/{n}" for n in range(101)] + [f"http://localhost:{upstream.port}/ok/1", "oops"]
+    done = comity("run", write(tmp_path / "in", *rows), "--dry-run", "--rate", "50/5s", "-o", tmp_path / "out")
+    assert done.returncode == 0
+    assert f"127.0.0.1:{upstream.port}  101 requests  10 s  (50/5s, 10 at once)" in done.stdout
+    assert "102 requests to 2 hosts, 1 lines that cannot be sent" in done.stdout
+    assert "at least 10 s" in done.stdout
+    assert upstream.log == []
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.sqlite"])
+def test_a_dry_run_counts_what_is_left_to_do(tmp_path, upstream, name):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1", f"{upstream.url}/status/404")
+    comity("run", source, "-o", tmp_path / name)
+    write(source, f"{upstream.url}/ok/1", f"{upstream.url}/status/404", f"{upstream.url}/ok/3")
+    before = (tmp_path / name).read_bytes()
+    plain = comity("run", source, "-o", tmp_path / name, "--dry-run")
+    again = comity("run", source, "-o", tmp_path / name, "--dry-run", "--retry-failed")
+    assert "1 requests to 1 host, 2 finished earlier" in plain.stdout
+    assert "2 requests to 1 host, 1 finished earlier" in again.stdout
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_template_method_and_headers_apply_to_every_row(tmp_path, upstream):
+    (tmp_path / "in.csv").write_text("n\n1\n2\n", encoding="utf-8")
+    arguments = ["--url", f"{upstream.url}/echo?n={{n}}", "--method", "put", "--header", "X-A: 1", "--ordered"]
+    comity("run", tmp_path / "in.csv", "-o", tmp_path / "out", *arguments)
+    found = results(tmp_path / "out")
+    assert [row["method"] for row in found] == ["PUT", "PUT"]
+    assert [row["url"].rpartition("?")[2] for row in found] == ["n=1", "n=2"]
+    assert all(["X-A", "1"] in row["body"]["headers"] for row in found)
+
+
+def test_a_quota_that_is_used_up_ends_with_75_and_the_time_to_go_on(tmp_path, upstream):
+    """PF-017"""
+    source = write(tmp_path / "in", *[f"{upstream.url}/status/429?retry_after=3600"] * 3)
+    done = comity("run", source, "-o", tmp_path / "out", "--max-retry-wait", "1s")
+    assert done.returncode == 75
+    assert "resume after 20" in done.stderr
+    assert "UTC (in " in done.stderr
+
+
+def test_help_imports_no_http_library():
+    program = (
+        "import sys; from comity.cli.app import app; print(sorted({'aiohttp', 'uvloop', 'sqlite3'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_lists_its_subcommands_and_version():
+    listed, version = comity("--help"), comity("--version")
+    assert all(name in listed.stdout for name in ("run", "get", "upstream", "sample"))
+    assert version.stdout.startswith("comity 0.")
