@@ -165,9 +165,11 @@ def test_a_paused_host_does_not_hold_up_another():
 def test_closing_refuses_who_waits_and_who_comes_and_lets_who_runs_finish():
     limiter = host(concurrency=1)
     ticket = run(limiter, 0)
-    waiting = come(limiter, 0)
+    gone, waiting = come(limiter, 0), come(limiter, 0)
+    limiter.withdraw(gone, 0)
     limiter.close()
     assert limiter.admit(0).refused == [waiting]
+    assert gone.state is State.WITHDRAWN
     assert waiting.state is State.CLOSED
     late = come(limiter, 0)
     assert limiter.admit(0).refused == [late]

@@ -6,6 +6,7 @@ import pytest
 
 from comity.errors import QueueFull
 from comity.policy.ticket import State
+from comity.policy.windows import NEVER
 from tests.policy.stage import MS, S, come, host, run, stage
 
 # ---- priority ----------------------------------------------------------------------------------------
@@ -156,6 +157,13 @@ def test_a_ticket_that_is_used_again_stands_where_it_came_again():
     limiter.release(blocker, 5)
     assert limiter.admit(5).granted == [other]
     assert limiter.queued == 1
+
+
+def test_nobody_is_woken_for_the_deadline_of_one_that_started_in_time():
+    limiter = host()
+    ticket = come(limiter, 0, deadline=S)
+    admission = limiter.admit(0)
+    assert (admission.granted, admission.wake_at) == ([ticket], NEVER)
 
 
 def test_a_retry_has_its_own_time_to_wait_whatever_the_first_attempt_had():

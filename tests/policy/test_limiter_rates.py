@@ -348,3 +348,5 @@ def test_a_retry_is_charged_its_estimate_again_however_the_attempt_before_was_se
     assert limiter.admit(S).granted == [ticket]
     limiter.started(ticket, S)
     assert limiter.earliest(S, (40,)) == S
+    run(limiter, 2 * S, cost={"tokens": 100})
+    assert limiter.earliest(2 * S, (1,)) == 3 * S

@@ -241,6 +241,26 @@ def test_a_bucket_does_not_get_back_what_would_have_run_over():
     assert bucket.earliest(500 * MS, 2) == 600 * MS
 
 
+def test_a_bucket_that_gets_back_twice_does_not_run_over_either():
+    """5 and 5 of 10 reserved, 2 more after 0.2 s, when 2 had come in: of the 10 given back 8 find room."""
+    bucket = TokenBucket(10, S, burst=10)
+    marks = [begin(bucket, 0, 5), begin(bucket, 0, 5)]
+    begin(bucket, 200 * MS, 2)
+    for mark in marks:
+        bucket.settle(mark, -5)
+    assert bucket.earliest(200 * MS, 8) == 200 * MS
+    assert bucket.earliest(200 * MS, 9) == 300 * MS
+
+
+def test_a_bucket_under_constant_load_remembers_next_to_nothing():
+    bucket, now = TokenBucket(7, S, burst=5), 0
+    for number in range(10_000):
+        cost = 1 + number % 5
+        now = bucket.earliest(now, cost)
+        begin(bucket, now, cost)
+    assert len(bucket._lows) <= 10
+
+
 def test_an_overdraft_of_a_bucket_delays_by_what_it_took():
     bucket = TokenBucket(10, S, burst=10)
     mark = begin(bucket, 0, 10)
