@@ -14,7 +14,7 @@ from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
-from tests.bulk.harness import QUICK, by_line, results, run, sends, write
+from tests.bulk.harness import QUICK, Job, bulk_job, by_line, results, run, sends, write
 
 FIELDS = ["id", "line", "url", "method", "ok", "status", "body", "elapsed", "attempts"]
 
@@ -24,8 +24,8 @@ async def test_a_result_line_has_the_documented_fields(tmp_path, upstream):
         tmp_path / "in", {"url": f"{upstream.url}/flaky/a?fail=1&code=503", "id": "x"}, f"{upstream.url}/status/404"
     )
     report = await run(source, tmp_path / "out")
-    first, second = by_line(tmp_path / "out").values()
-    first, second = sorted((first, second), key=lambda row: row["line"])
+    found = by_line(tmp_path / "out")
+    first, second = found[1], found[2]
     assert report.exit_code == 1
     assert list(first) == FIELDS
     assert list(second) == [*FIELDS, "error"]
@@ -151,8 +151,6 @@ async def test_tabs_and_gzip_are_read_too(tmp_path, upstream):
 async def test_lines_count_on_through_several_inputs(tmp_path, upstream):
     first = write(tmp_path / "a", f"{upstream.url}/ok/1", "", f"{upstream.url}/ok/2")
     second = write(tmp_path / "b.csv", "url", f"{upstream.url}/ok/3")
-    from tests.bulk.harness import Job, bulk_job
-
     await bulk_job.run(Job(inputs=(str(first), str(second)), output=str(tmp_path / "out"), progress="off"))
     assert sorted(by_line(tmp_path / "out")) == [1, 3, 5]
 
@@ -162,7 +160,7 @@ async def test_lines_count_on_through_several_inputs(tmp_path, upstream):
     [
         ("in.csv", "id\n1\n", "column named url"),
         ("in.json", '[\n{"url": "http://a/"}\n]\n', "jq -c"),
-        ("in.jsonl", "\ufeff".encode("utf-16").decode("utf-16") and None, "UTF-16"),
+        ("in.jsonl", None, "UTF-16"),
     ],
 )
 async def test_an_input_of_no_known_form_is_refused_before_anything_is_sent(tmp_path, upstream, name, text, says):
@@ -238,6 +236,37 @@ async def test_a_server_that_asks_for_a_long_wait_is_left_alone_and_others_are_f
     assert any("resume after" in line for line in report.lines())
 
 
+async def test_an_ordered_run_stops_where_a_host_is_blocked_and_goes_on_in_order(tmp_path, upstream):
+    rows = [f"{upstream.url}/ok/{n}?jitter=10" for n in range(20)]
+    rows[5] = f"http://localhost:{upstream.port}/limited/a?n=1&per=3600"
+    await run(write(tmp_path / "first", rows[5]), None)
+    source = write(tmp_path / "in", *rows)
+    report = await run(source, tmp_path / "out", ordered=True)
+    assert (report.exit_code, [row["line"] for row in results(tmp_path / "out")]) == (75, [1, 2, 3, 4, 5])
+    upstream.clear()
+    await run(source, tmp_path / "out", ordered=True)
+    assert [row["line"] for row in results(tmp_path / "out")] == list(range(1, 21))
+
+
+async def test_a_wait_beyond_a_rows_deadline_fails_the_row_and_blocks_nothing(tmp_path, upstream):
+    rows = [f"{upstream.url}/status/429?retry_after=5", f"http://localhost:{upstream.port}/ok/1"]
+    report = await run(write(tmp_path / "in", *rows), tmp_path / "out", Policy(deadline=0.5, retry=QUICK))
+    assert (report.exit_code, report.resume_at) == (1, None)
+    assert by_line(tmp_path / "out")[1]["error"]["type"] == "RateLimited"
+
+
+async def test_hosts_that_share_a_block_are_all_left_for_later(tmp_path, upstream):
+    """PF-006: subdomains share the limiter of their domain, and its block."""
+    rows = [f"http://localhost:{upstream.port}/status/429?retry_after=3600"]
+    rows += [f"http://a.localhost:{upstream.port}/ok/{n}" for n in range(3)]
+    policy = Policy(concurrency=1, retry=QUICK)
+    report = await run(
+        write(tmp_path / "in", *rows), tmp_path / "out", policy, hosts={"localhost": policy}, ordered=False
+    )
+    assert report.exit_code == 75
+    assert by_line(tmp_path / "out") == {}
+
+
 async def test_a_wait_within_the_limit_is_waited_out(tmp_path, upstream):
     """PF-012"""
     rows = [f"{upstream.url}/limited/a?n=5&per=0.3&retry_after=0.3"] * 12
@@ -288,3 +317,21 @@ async def test_a_table_can_be_asked_in_sql(tmp_path, upstream):
         ]
         assert json.loads(db.execute("SELECT body FROM results WHERE line = 1").fetchone()[0])["id"] == "1"
     db.close()
+
+
+async def test_a_table_that_cannot_be_made_is_told(tmp_path, upstream):
+    (tmp_path / "folder.sqlite").mkdir()
+    with pytest.raises(OptionsError, match="directory"):
+        await run(write(tmp_path / "in", f"{upstream.url}/ok/1"), tmp_path / "folder.sqlite")
+
+
+async def test_a_table_that_somebody_locks_is_an_error(tmp_path, upstream):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    await run(source, tmp_path / "out.sqlite")
+    write(source, f"{upstream.url}/ok/1", f"{upstream.url}/ok/2")
+    other = sqlite3.connect(tmp_path / "out.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OptionsError, match="locked"):
+        await run(source, tmp_path / "out.sqlite")
+    other.execute("ROLLBACK")
+    other.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import resource
 import signal
@@ -129,7 +131,9 @@ def test_a_file_that_may_not_grow_is_an_error_and_the_journal_stays_good(tmp_pat
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 
-    with started(*arguments(source, out), preexec_fn=limited) as process:
+    # The limit would also hit the data of a coverage measurement.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    with started(*arguments(source, out), preexec_fn=limited, env=plain) as process:
         _, errors = process.communicate(timeout=20)
         assert process.returncode == 1
         assert "cannot write" in errors
@@ -161,6 +165,12 @@ def test_a_reader_that_is_slow_does_not_let_requests_time_out(tmp_path, upstream
         lines = process.stdout.read().splitlines()
         process.communicate()
         assert (process.returncode, len(lines)) == (0, 500)
+
+
+def test_ordered_results_can_go_to_standard_output(tmp_path, upstream):
+    source = write(tmp_path / "in", *[f"{upstream.url}/ok/{n}?jitter=20" for n in range(100)])
+    done = comity("run", source, "--ordered", "--progress", "off")
+    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == list(range(1, 101))
 
 
 def test_standard_input_is_taken_while_it_comes(tmp_path, upstream, out):

@@ -120,6 +120,25 @@ def test_a_line_that_is_no_request_names_line_and_field(line, field, says):
         assert f"field {field}" in found.message
 
 
+def test_hosts_that_differ_in_their_last_letter_are_told_apart():
+    parser = RowParser()
+    urls = [
+        "http://a.co",
+        "http://a.cm",
+        "http://a.co/",
+        "http://a.cm/",
+        "http://a.co:81/",
+        "http://a.co?b=http://a.cm/",
+    ]
+    assert [parser.parse(1, url.encode()).host for url in urls] == ["a.co", "a.cm", "a.co", "a.cm", "a.co:81", "a.co"]
+
+
+def test_every_url_of_a_known_host_is_still_checked():
+    parser = RowParser()
+    parser.parse(1, b"http://a/x")
+    assert isinstance(parser.parse(2, b'"http://a/x\\ty"'), Invalid)
+
+
 def test_a_url_that_cannot_be_read_does_not_repeat_its_password():
     """SC-05"""
     for url in ("http://k:S3CR@ho st:80", "http://k:S3CR@[::1", "http://k:S3CR@h:99999"):

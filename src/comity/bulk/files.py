@@ -15,7 +15,8 @@ def write_all(fd: int, data: bytes) -> None:
     Raises:
         OSError: the disk is full, the file too large, the pipe closed.
     """
-    view = memoryview(data)
+    written = os.write(fd, data)
+    view = memoryview(data)[written:]
     while view:
         view = view[os.write(fd, view) :]
 

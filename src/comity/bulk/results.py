@@ -177,11 +177,11 @@ def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:
 def _attempt(attempt: Attempt) -> AttemptEntry:
     each = attempt.timings
     timings = TimingsEntry(
-        round(each.queue, 6),
-        round(each.pool, 6),
-        round(each.dns, 6),
-        round(each.connect, 6),
-        round(each.tls, 6),
+        each.queue and round(each.queue, 6),
+        each.pool and round(each.pool, 6),
+        each.dns and round(each.dns, 6),
+        each.connect and round(each.connect, 6),
+        each.tls and round(each.tls, 6),
         round(each.upload, 6),
         round(each.response, 6),
         round(each.download, 6),

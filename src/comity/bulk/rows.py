@@ -21,6 +21,7 @@ Id = str | int
 T = TypeVar("T")
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
+_MANY_HOSTS = 10_000
 _JSON_TYPE = {"content-type": "application/json"}
 
 
@@ -130,6 +131,7 @@ class RowParser:
     ) -> None:
         self.method, self.template = method, template
         self.headers = dict(headers or {})
+        self._hosts: dict[str, str] = {}
 
     def parse(self, line: int, data: bytes) -> Row | Invalid:
         """Return the row of an object, of a URL in quotes or of a bare URL."""
@@ -202,7 +204,7 @@ class RowParser:
         url = spec.url
         if not url:
             raise RowError("url", "the url is missing")
-        host = _sendable(address.parse, url, "url").origin.key
+        host = self._host(url)
         method = spec.method or self.method or "GET"
         if not _TOKEN.fullmatch(method):
             raise RowError("method", f"{method!r} is no HTTP method")
@@ -223,6 +225,19 @@ class RowParser:
         if spec.cost is not None:
             row.cost = _cost(spec.cost)
         return row
+
+    def _host(self, url: str) -> str:
+        """Return the name of the limiter; the client checks the rest of the URL when it is sent."""
+        end = url.find("/", 8)
+        origin = url[:end]
+        host = self._hosts.get(origin) if end > 0 else None
+        if host is None:
+            host = _sendable(address.parse, url, "url").origin.key
+            if end > 0 and len(self._hosts) < _MANY_HOSTS:
+                self._hosts[origin] = host
+        elif not url.isprintable():
+            _sendable(address.parse, url, "url")
+        return host
 
     def _merged(self, own: dict[str, str] | None) -> dict[str, str] | None:
         if not own:

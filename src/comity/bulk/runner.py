@@ -5,7 +5,7 @@ concurrency, besides rows that wait for another attempt) and the sink. So memory
 host that is slow, paused or blocked holds up its own rows alone as long as the backlog has room.
 
 Stopping. `drain` reads and starts no more; rows on the wire come to their end; rows that were never sent or that wait for
-another attempt are left undone. `abort` also cuts what is on the wire.
+another attempt are left undone.
 """
 
 from __future__ import annotations
@@ -103,12 +103,6 @@ class Runner:
         """Start nothing more and let what is on the wire come to its end."""
         self.drained = True
         self._stop()
-
-    def abort(self) -> None:
-        """Stop at once."""
-        self.drain()
-        for task in self._tasks:
-            task.cancel()
 
     def fail(self, error: BaseException) -> None:
         """Stop because something cannot go on."""
@@ -221,22 +215,15 @@ class Runner:
             finally:
                 self._tasks[task] = None
                 lane.parked -= row.progress.parked
-            await self.sink.room()
+            # One turn of the loop, in which the results of the others come in too: one write takes them all.
+            await asyncio.sleep(0)
+            if not self.sink.has_room:
+                await self.sink.room()
 
     async def _send(self, row: Row, lane: Lane) -> None:
         CURRENT.set(row)
-        options: RequestOptions = {
-            "params": row.params,
-            "headers": row.headers,
-            "content": row.content,
-            "priority": row.priority,
-            "cost": row.cost,
-            "idempotent": row.idempotent,
-        }
-        if self.plan.key is not None:
-            options.update(self.plan.key(row))
         try:
-            response = await self.client.request(row.method, row.url, **options)
+            response = await self.client.request(row.method, row.url, **self._options(row))
         except Limited as error:
             self._limited(row, lane, error)
         except (InvalidRequest, OptionsError) as error:
@@ -251,6 +238,25 @@ class Runner:
             self.tally.ok += result.ok
             self.tally.failed += not result.ok
             self.sink.put(result)
+
+    def _options(self, row: Row) -> RequestOptions:
+        """Return what a row says beyond the defaults."""
+        options: RequestOptions = {}
+        if row.params is not None:
+            options["params"] = row.params
+        if row.headers is not None:
+            options["headers"] = row.headers
+        if row.content is not None:
+            options["content"] = row.content
+        if row.priority != 5:
+            options["priority"] = row.priority
+        if row.cost != 1:
+            options["cost"] = row.cost
+        if row.idempotent is not None:
+            options["idempotent"] = row.idempotent
+        if self.plan.key is not None:
+            options.update(self.plan.key(row))
+        return options
 
     def _failed(self, row: Row, kind: str, message: str, error: RequestError | None = None) -> None:
         self.tally.failed += 1

@@ -80,6 +80,11 @@ class Sink:
             self._early[result.line] = data
         self._advance()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether not too much is waiting for a slow reader."""
+        return self._room.is_set()
+
     async def room(self) -> None:
         """Wait until not too much is waiting for a slow reader."""
         await self._room.wait()
