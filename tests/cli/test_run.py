@@ -94,9 +94,7 @@ def test_a_quota_that_is_used_up_ends_with_75_and_the_time_to_go_on(tmp_path, up
 
 
 def test_help_imports_no_http_library():
-    program = (
-        "import sys; from comity.cli.app import app; print(sorted({'aiohttp', 'uvloop'} & set(sys.modules)))"
-    )
+    program = "import sys; from comity.cli.app import app; print(sorted({'aiohttp', 'uvloop'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -105,3 +103,12 @@ def test_the_command_lists_its_subcommands_and_version():
     listed, version = comity("--help"), comity("--version")
     assert all(name in listed.stdout for name in ("run", "get", "upstream", "sample"))
     assert version.stdout.startswith("comity 0.")
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.db"])
+def test_a_dry_run_into_a_file_that_is_not_ours_is_refused(tmp_path, name):
+    (tmp_path / name).write_text("precious\n", encoding="utf-8")
+    done = comity("run", write(tmp_path / "in", "http://127.0.0.1:9/"), "-o", tmp_path / name, "--dry-run")
+    assert done.returncode == 2
+    assert "-o=" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -7,7 +7,8 @@ does reading stop. A worker takes the most urgent row of its lane.
 from __future__ import annotations
 
 import heapq
-from datetime import UTC, datetime
+import time
+from datetime import datetime
 
 from comity.bulk.rows import Row
 
@@ -26,13 +27,14 @@ class Lane:
         workers: tasks that work on it.
         parked: those of them whose row waits for another attempt.
         blocked_until: the time before which the server wants no request, or None.
+        blocked_ns: the same on the monotonic clock, ns, 0 for none.
     """
 
-    __slots__ = ("_heap", "blocked_until", "host", "parked", "width", "workers")
+    __slots__ = ("_heap", "blocked_ns", "blocked_until", "host", "parked", "width", "workers")
 
     def __init__(self, host: str, width: int) -> None:
         self.host, self.width = host, width
-        self.workers = self.parked = 0
+        self.workers = self.parked = self.blocked_ns = 0
         self.blocked_until: datetime | None = None
         self._heap: list[tuple[int, int, Row]] = []
 
@@ -42,7 +44,7 @@ class Lane:
     @property
     def blocked(self) -> bool:
         """Whether the time that the server named is still to come."""
-        return self.blocked_until is not None and datetime.now(UTC) < self.blocked_until
+        return self.blocked_ns > 0 and time.monotonic_ns() < self.blocked_ns
 
     @property
     def wants_worker(self) -> bool:

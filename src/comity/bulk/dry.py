@@ -50,7 +50,9 @@ def _done(job: Job) -> Bitmap:
     if path is None or not path.is_file():
         return done
     again = Again(job.retry_failed, job.resend_unknown, job.key_name is not None)
-    results = sqlite.results_in(path) if path.suffix in sqlite.SUFFIXES else (each for each, _ in results_in(path))
+    results = (
+        sqlite.results_in(path) if path.suffix.lower() in sqlite.SUFFIXES else (each for each, _ in results_in(path))
+    )
     for found in results:
         if not again.wants(found):
             done.add(found.line)

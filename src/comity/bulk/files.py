@@ -9,6 +9,18 @@ fdatasync = getattr(os, "fdatasync", os.fsync)
 """Put a file's data on the disk; macOS and Windows have fsync alone."""
 
 
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+
+
+def open_to_append(path: Path, *, empty: bool = False) -> int:
+    """Open a file for reading and for writing at its end; it is made when there is none, and emptied when asked.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    return os.open(path, _APPEND | (os.O_TRUNC if empty else 0), 0o644)
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write everything, however often the system takes less.
 

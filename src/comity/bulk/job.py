@@ -125,6 +125,8 @@ async def run(job: Job) -> Report:
             if job.ordered:
                 output.sort()
             if journal is not None:
+                # The journal forgets what the output knows, so that is to be safe first.
+                output.sync()
                 journal.tidy()
         return Report.of(runner, before, began, resumable=journal is not None)
 
@@ -188,7 +190,7 @@ def _journal(job: Job) -> Journal | None:
 
 def _output(job: Job, journal: Journal | None) -> Output:
     if journal is not None:
-        return SqliteTable(journal.output) if journal.output.suffix in SUFFIXES else JsonLines(journal.output)
+        return SqliteTable(journal.output) if journal.output.suffix.lower() in SUFFIXES else JsonLines(journal.output)
     if job.output is None or job.output == STDIN:
         return Stream(_STDOUT, "standard output")
     try:

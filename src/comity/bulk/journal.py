@@ -29,8 +29,8 @@ from pathlib import Path
 import msgspec
 
 from comity.bulk.bitmap import Bitmap
-from comity.bulk.files import fdatasync, sync_directory, write_all
-from comity.bulk.lock import lock, lock_replacement, unlock
+from comity.bulk.files import fdatasync, open_to_append, sync_directory, write_all
+from comity.bulk.lock import lock, lock_replacement, replaces_open_files, unlock
 from comity.errors import OptionsError, StoreError
 
 _VERSION = 1
@@ -172,7 +172,8 @@ class Journal:
     def unspill(self, line: int) -> bytes:
         """Return a kept result."""
         place, length = self.spilled.pop(line)
-        return os.pread(self._fd, length, place)
+        os.lseek(self._fd, place, os.SEEK_SET)  # writing goes to the end all the same
+        return os.read(self._fd, length)
 
     def flush(self) -> None:
         """Hand everything that waits to the system; a kill cannot take it any more.
@@ -192,10 +193,10 @@ class Journal:
     def tidy(self) -> None:
         """Write the journal anew without what is settled, in one step, when it holds much of that."""
         self.flush()
-        if not (self._wasteful or len(self.sending)):
+        if not (self._wasteful or len(self.sending)) or not replaces_open_files():
             return
         temporary = self.path.with_name(self.path.name + ".new")
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        fd = open_to_append(temporary, empty=True)
         try:
             for _, record in self._records():
                 if record.startswith((_DIGESTS, b'{"comity":')) or self._waits(record):
@@ -238,7 +239,7 @@ class Journal:
             allowed = "a new file, or the output of an earlier run with its journal"
             raise OptionsError("-o", str(self.output), allowed, f"it exists, and {self.path.name} does not")
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            fd = open_to_append(self.path)
         except OSError as error:
             raise OptionsError("-o", str(self.output), "a path that can be written", str(error.strerror)) from None
         if not lock(fd, self.path):

@@ -45,10 +45,14 @@ def lock(fd: int, path: Path) -> bool:
         return False
 
 
+def replaces_open_files() -> bool:
+    """Return whether a file that is open can be replaced; systems with file locks do so."""
+    return _fcntl is not None
+
+
 def lock_replacement(fd: int) -> None:
     """Take the lock of a new file that is about to take the place of one that we hold."""
-    if _fcntl is not None:
-        _fcntl.flock(fd, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    _fcntl.flock(fd, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
 
 
 def unlock(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from comity.bulk.files import sync_directory, write_all
+from comity.bulk.files import open_to_append, sync_directory, write_all
 from comity.errors import OptionsError, StoreError
+
+_BLOCK = 1024 * 1024
 
 UNKNOWN = "unknown"
 """The error type of a row that may or may not have been carried out."""
@@ -62,6 +65,9 @@ class Output(Protocol):
     def sort(self) -> None:
         """Bring the results into the order of the input."""
 
+    def sync(self) -> None:
+        """Put everything on the disk, so that a power cut takes none of it."""
+
     def close(self) -> None:
         """Put everything on the disk and let go."""
 
@@ -83,7 +89,7 @@ class JsonLines:
         self.path = path
         self._size = 0
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._fd = open_to_append(path)
         except OSError as error:
             raise OptionsError("-o", str(path), "a path that can be written", str(error.strerror)) from None
 
@@ -134,6 +140,10 @@ class JsonLines:
             with self.path.open("rb") as file:
                 self._replace(_line_at(file, place - 1) for place in places if place)
 
+    def sync(self) -> None:
+        """Put everything on the disk."""
+        os.fsync(self._fd)
+
     def close(self) -> None:
         """Put everything on the disk and let the file go."""
         if self._fd >= 0:
@@ -143,24 +153,33 @@ class JsonLines:
 
     def _replace(self, lines: Iterator[bytes]) -> None:
         temporary = self.path.with_name(self.path.name + ".new")
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
         try:
-            os.fchmod(fd, os.fstat(self._fd).st_mode & 0o7777)
-            block = bytearray()
-            for line in lines:
-                block += line
-                if len(block) > 1 << 20:
-                    write_all(fd, bytes(block))
-                    block.clear()
-            write_all(fd, bytes(block))
-            os.fsync(fd)
+            fd = open_to_append(temporary, empty=True)
+            try:
+                _write_lines(fd, lines)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            shutil.copymode(self.path, temporary)
+            # Some systems replace no file that is open; the journal's lock keeps others out meanwhile.
+            os.close(self._fd)
+            self._fd = -1
             temporary.replace(self.path)
+            self._fd = open_to_append(self.path)
         except OSError as error:
-            os.close(fd)
             raise StoreError(f"{temporary}: {error.strerror}") from error
         sync_directory(self.path.parent)
-        os.close(self._fd)
-        self._fd, self._size = fd, os.fstat(fd).st_size
+        self._size = os.fstat(self._fd).st_size
+
+
+def _write_lines(fd: int, lines: Iterator[bytes]) -> None:
+    block = bytearray()
+    for line in lines:
+        block += line
+        if len(block) > _BLOCK:
+            write_all(fd, bytes(block))
+            block.clear()
+    write_all(fd, bytes(block))
 
 
 def results_in(path: Path) -> Iterator[tuple[Found, int]]:

@@ -269,6 +269,7 @@ class Runner:
             self._failed(row, type(error).__name__, str(error), error)
             return
         lane.blocked_until = max(error.until, lane.blocked_until or error.until)
+        lane.blocked_ns = max(lane.blocked_ns, time.monotonic_ns() + round(error.retry_after * 1e9))
         self.resume_at = max(error.until, self.resume_at or error.until)
         self._leave(row)
         self.tally.undone += self.backlog.drop(lane)

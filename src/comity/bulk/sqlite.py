@@ -95,6 +95,10 @@ class SqliteTable:
     def sort(self) -> None:
         """Do nothing: a table is in order of its key."""
 
+    def sync(self) -> None:
+        """Move what the log beside the file holds into the file, which puts it on the disk."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Put everything on the disk and close the file."""
         self._db.close()
@@ -111,10 +115,17 @@ class SqliteTable:
 
 
 def results_in(path: Path) -> Iterator[Found]:
-    """Yield the results in a file without touching it."""
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-        for (text,) in db.execute(_FOUND):
-            yield _decode_found(text)
+    """Yield the results in a file without touching it.
+
+    Raises:
+        OptionsError: it is no output of ours.
+    """
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            for (text,) in db.execute(_FOUND):
+                yield _decode_found(text)
+    except sqlite3.Error as error:
+        raise OptionsError("-o", str(path), "the output of an earlier run, or a new file", str(error)) from None
 
 
 def _columns(data: bytes) -> tuple[Any, ...]:

@@ -47,6 +47,9 @@ class Stream:
     def sort(self) -> None:
         """Do nothing: what is written is gone."""
 
+    def sync(self) -> None:
+        """Do nothing: who reads it keeps it."""
+
     def close(self) -> None:
         """Close the descriptor if it is ours."""
         if self.owned:
