@@ -13,6 +13,7 @@ from contextlib import suppress
 from ipaddress import AddressValueError, IPv6Address
 
 from comity.engine.clock import MONOTONIC, Clock
+from comity.engine.fork import restart_in_children
 from comity.engine.gate import Gate
 from comity.engine.observer import Observe, observer
 from comity.engine.stats import Stats
@@ -61,13 +62,17 @@ class Hosts:
             if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
                 raise OptionsError("hosts", key, "another key names the same host")
         self._bound = None if max_connections is None else integer(max_connections, "max_connections", 1)
+        self._closed = False
+        self.restart()
+        restart_in_children(self)
+
+    def restart(self) -> None:
+        """Begin anew, in a child process."""
         self._turns = None if self._bound is None else Turns(self._bound)
         self._lock = threading.Lock()
         self._gates: dict[str, Gate] = {}
         self._by_host: dict[str, Gate] = {}
-        self._sweep_at = SWEEP_AT
-        self._sweep_after = 0
-        self._closed = False
+        self._sweep_at, self._sweep_after = SWEEP_AT, 0
 
     def policy(self, host: str) -> Policy:
         """Return the rules of `host`: a name or an address, perhaps with a port."""

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from comity.engine.clock import MONOTONIC, Clock
+from comity.engine.fork import restart_in_children
 from comity.engine.gate import Gate
 from comity.engine.permit import Permit
 from comity.engine.stats import Stats
@@ -70,10 +71,18 @@ class Limiter:
             queue_timeout=queue_timeout,
             ageing=ageing,
         )
-        self._core = HostLimiter(self.policy, clock.now(), name="limiter")
+        self._clock, self._now = clock, clock.now
+        self._closed = False
+        self.restart()
+        restart_in_children(self)
+
+    def restart(self) -> None:
+        """Begin anew, in a child process."""
+        self._core = HostLimiter(self.policy, self._now(), name="limiter")
         self._lock = threading.Lock()
-        self._now = clock.now
-        self._gate = Gate(self._core, clock, self._lock)
+        self._gate = Gate(self._core, self._clock, self._lock)
+        if self._closed:
+            self._core.close()
 
     # The four methods below are plain functions with a short cut: an uncontended `async with` costs no coroutine.
 
@@ -208,6 +217,7 @@ class Limiter:
 
     def close(self) -> None:
         """Refuse everybody who waits or comes with ClientClosed; who runs may finish."""
+        self._closed = True
         self._gate.close()
 
     def _permit(self) -> Permit:
