@@ -109,7 +109,7 @@ class Hosts:
 
     def _make(self, host: str) -> Gate:
         now = self.clock.now()
-        known = len(self._by_host)
+        known = max(len(self._by_host), len(self._gates))
         if known >= self._sweep_at or (known >= SWEEP_AT and now >= self._sweep_after):
             self._sweep(now)
         name, policy = self._match(host)
@@ -155,8 +155,9 @@ def _split(host: str) -> tuple[str, str]:
         name, _, port = name.rpartition(":")
         port = f":{port}"
     if ":" in name:
-        with suppress(AddressValueError):  # no name at all: no key can match it
-            name = f"[{IPv6Address(name.removeprefix('[').removesuffix(']')).compressed}]"
+        bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+        with suppress(AddressValueError):  # else it is no name at all, and no key can match it
+            name = f"[{IPv6Address(bare).compressed}]"
     return name.removesuffix("."), port
 
 
