@@ -189,7 +189,8 @@ class _Life:
         gate.calls -= 1
         if self._sending:
             gate.tally.cut_short(len(self.attempts) + 1, sent=ticket.state is not State.GRANTED)
-        gate.withdraw(ticket, now)
+        if ticket.state is not State.DONE or ticket.holds_slot:
+            gate.withdraw(ticket, now)
 
     def _count(self, *, refused: bool) -> None:
         """Count one more send; a refusal is counted apart, unless `refusals=0`."""

@@ -143,6 +143,8 @@ class Gate:
         ticket.waiter = None
         with self.lock:
             now = self.clock.now()
+            if self.core.grant_at_once(ticket, now):
+                return True
             self.core.enqueue(ticket, now)
             todo = self._admit(now, newcomer=ticket)
             waits = ticket.state is State.WAITING
