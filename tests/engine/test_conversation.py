@@ -1,0 +1,308 @@
+"""Conversation: the history of a call, and what observers are told of it; virtual time, on both engines."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity.engine.async_engine import AsyncEngine
+from comity.engine.call import Call, Exchange
+from comity.engine.hosts import Hosts
+from comity.engine.thread_engine import ThreadEngine
+from comity.errors import OptionsError, RequestError
+from comity.policy.attempt import Timings
+from comity.policy.backoff import Backoff
+from comity.policy.outcome import Outcome
+from comity.policy.retry import Retry
+from comity.policy.units import NS, seconds
+from comity.testing.virtual_clock import EPOCH, VirtualClock
+from tests.engine.log import idle
+from tests.engine.scenarios import Asked, Play, Scenario, answers, policy, refused
+
+on_both_engines = pytest.mark.parametrize("engine", ["async", "threads"])
+
+
+def play(engine, *asked, observe=None, **scenario):
+    played = Play(Scenario(name="", asked=asked, **scenario), observe)
+    return played.on(engine), played
+
+
+# History
+
+
+@on_both_engines
+def test_every_attempt_is_in_the_history_of_a_success(engine):
+    """HT-014 HT-015 HT-016 HT-017: hang-up, 500, 200: three attempts, two of them failed before."""
+    (seen,), _ = play(engine, Asked(gets=answers("lost", 500, 200)), policy=policy())
+    first, second, third = seen.attempts
+    assert [attempt.number for attempt in seen.attempts] == [1, 2, 3]
+    assert (first.status, first.error, first.sent, first.decision) == (None, "RequestError: lost", "maybe", "retry")
+    assert (second.status, second.error, second.decision) == (500, None, "retry")
+    assert (third.status, third.error, third.decision) == (200, None, "done")
+    assert [attempt.waited for attempt in seen.attempts] == [0, 1, 2]
+    assert [attempt.started_at * NS - EPOCH for attempt in seen.attempts] == pytest.approx([0, 1.1e9, 3.2e9], abs=1e6)
+
+
+@on_both_engines
+def test_every_attempt_is_in_the_history_of_a_failure(engine):
+    """HT-014 HT-016 HT-018: hang-up, 429, 408, then the limit: error 408, three attempts, two before it."""
+    (seen,), _ = play(engine, Asked(gets=answers("lost", refused(1), 408)), policy=policy(attempts=3, refusals=0))
+    assert seen.ends == "408 attempts"
+    assert [attempt.status for attempt in seen.attempts] == [None, 429, 408]
+    assert [attempt.retry_after for attempt in seen.attempts] == [None, 1, None]
+    assert [attempt.decision for attempt in seen.attempts] == ["retry", "retry", "attempts"]
+
+
+@on_both_engines
+def test_nothing_stands_before_the_only_attempt(engine):
+    (seen,), _ = play(engine, Asked(gets=answers(404)))
+    assert len(seen.attempts) == 1
+
+
+@on_both_engines
+def test_the_history_is_on_the_error_of_a_call_that_gets_no_further_turn(engine):
+    asked = (Asked(gets=answers(500), deadline=30), Asked(at=0.2, gets=answers(200, takes=100)))
+    (seen, _), _ = play(engine, *asked, policy=policy(concurrency=1))
+    assert (seen.ends, seen.until) == ("TimedOut", 30)
+    assert [attempt.status for attempt in seen.attempts] == [500]
+    assert str(seen.error) == "the deadline of 30 s passed before its turn came; it was not sent"
+
+
+@on_both_engines
+def test_time_in_the_queue_is_told_apart_from_time_between_attempts(engine):
+    """PF-024: the queue is a phase of its own, before the attempt's clock starts."""
+    asked = (Asked(gets=answers(500, 200)), Asked(at=0.05, gets=answers(200, takes=2)))
+    (seen, other), _ = play(engine, *asked, policy=policy(concurrency=1))
+    assert [(attempt.waited, attempt.timings.queue) for attempt in seen.attempts] == [
+        (0, 0),
+        (pytest.approx(2), pytest.approx(1)),
+    ]
+    assert other.attempts[0].timings.queue == pytest.approx(0.05, abs=1e-5)
+
+
+def test_the_phases_of_the_transport_are_kept():
+    clock = VirtualClock()
+    phases = Timings(pool=0.1, dns=0.2, connect=0.3, tls=0.4, upload=0.5, response=0.6, download=0.7)
+
+    async def send(_slot):
+        return Exchange(outcome=Outcome(status=200), timings=phases)
+
+    settled = clock.run(AsyncEngine(Hosts(clock=clock)).run(Call(host="a", retry=Retry()), send))
+    assert settled.attempts[0].timings == phases
+
+
+def test_until_is_told_when_the_server_wants_no_request_for_longer_than_allowed():
+    """PF-017: on the engine's clock; the client makes a time of day of it."""
+    (seen,), played = play("async", Asked(gets=answers(refused(100))), policy=policy(max_retry_after=60))
+    assert seen.settled.until == played.began + seconds(100.1)
+
+
+def test_a_blocked_host_says_until_when():
+    """PF-018: the error carries the time of day."""
+    asked = (Asked(gets=answers(refused(100))), Asked(at=50.1))
+    (_, seen), _ = play("async", *asked, policy=policy(max_retry_after=60))
+    assert seen.error.until.timestamp() * NS == pytest.approx(EPOCH + seconds(100.1), abs=1e6)
+    assert seen.error.retry_after == pytest.approx(50, abs=1e-3)
+    assert "api.example wants no request before 2023-11-14 22:15:00 UTC (50 s from now)" in str(seen.error)
+
+
+# What the server sees is what is counted
+
+
+@on_both_engines
+def test_every_send_is_counted_and_told_once(engine):
+    """RY-03: 20 calls, each failing first: 40 sends, 40 counted, 40 events of each kind."""
+    events = []
+    seen, played = play(
+        engine, *(Asked(gets=answers(500, 200)) for _ in range(20)), policy=policy(), observe=events.append
+    )
+    host = played.hosts.stats().hosts["api.example"]
+    assert sum(len(call.starts) for call in seen) == 40
+    assert (host.started, host.retried, host.failed, host.succeeded) == (40, 20, 20, 20)
+    assert [event.type for event in events].count("started") == 40
+    assert [event.type for event in events].count("finished") == 40
+
+
+# Events
+
+
+def steps(events, *names):
+    """The events, without what depends on the test's own times."""
+    return [(event.type, *(getattr(event, name) for name in names)) for event in events]
+
+
+@on_both_engines
+def test_the_steps_of_a_retried_call_are_told_in_order(engine):
+    """PF-005: type, host, status or error, and the wait."""
+    events = []
+    asked = Asked(gets=answers("lost", 500, 200))
+    play(engine, asked, policy=policy(concurrency=1), observe=events.append)
+    assert {event.host for event in events} == {"api.example"}
+    assert steps(events, "number", "status", "error", "wait", "reason") == [
+        ("started", 1, None, None, 0, ""),
+        ("finished", 1, None, "RequestError: lost", None, "retry"),
+        ("retrying", 2, None, "RequestError: lost", 1, "lost"),
+        ("started", 2, None, None, 1, ""),
+        ("finished", 2, 500, None, None, "retry"),
+        ("retrying", 3, 500, None, 2, "500"),
+        ("started", 3, None, None, 2, ""),
+        ("finished", 3, 200, None, None, "done"),
+    ]
+
+
+@on_both_engines
+def test_a_pause_is_told_once_and_who_waits_is_queued(engine):
+    """PF-005: a 429 of an episode."""
+    events = []
+    asked = (Asked(gets=answers(refused(2), 200)), Asked(gets=answers(refused(2), 200)))
+    play(engine, *asked, policy=policy(concurrency=2), observe=events.append)
+    assert steps(events, "number", "status").count(("paused", 1, 429)) == 1
+    assert steps(events, "number").count(("queued", 2)) == 2
+    assert next(event.wait for event in events if event.type == "paused") == pytest.approx(2)
+
+
+@on_both_engines
+def test_a_block_and_what_it_ends_are_told(engine):
+    """PF-005: blocked, and failed with the reason, for each call that it ends."""
+    events = []
+    asked = (Asked(gets=answers(refused(100))), Asked(at=0.05))
+    play(engine, *asked, policy=policy(concurrency=1, max_retry_after=60), observe=events.append)
+    told = steps(events, "number", "reason")
+    assert told[:5] == [
+        ("started", 1, ""),
+        ("queued", 1, ""),
+        ("finished", 1, "retry_after"),
+        ("blocked", 1, ""),
+        ("failed", 1, "retry_after"),
+    ]
+    assert told[5:] == [("failed", 0, "HostBlocked")]
+    assert next(event.wait for event in events if event.type == "blocked") == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("cancel", "told"),
+    [
+        (0.05, [("started", 1, ""), ("failed", 1, "cancelled")]),
+        (0.5, [("started", 1, ""), ("finished", 1, "retry"), ("retrying", 2, "500"), ("failed", 1, "cancelled")]),
+    ],
+)
+def test_a_cancelled_call_is_told_to_have_ended(cancel, told):
+    events = []
+    play("async", Asked(gets=answers(500, 200), cancel=cancel), policy=policy(), observe=events.append)
+    assert steps(events, "number", "reason") == told
+
+
+@on_both_engines
+def test_a_turn_that_did_not_come_is_told(engine):
+    events = []
+    asked = (Asked(gets=answers(200, takes=5)), Asked(queue_timeout=1))
+    play(engine, *asked, policy=policy(concurrency=1), observe=events.append)
+    assert ("failed", 0, "QueueTimeout") in steps(events, "number", "reason")
+
+
+def test_time_of_day_is_on_every_event():
+    events = []
+    play("async", Asked(gets=answers(500, 200)), policy=policy(), observe=events.append)
+    assert [round(event.at * NS - EPOCH, -6) / NS for event in events] == pytest.approx(
+        [0, 0.1, 0.1, 1.1, 1.2], abs=1e-2
+    )
+
+
+# Faults in what the caller gave
+
+
+@on_both_engines
+def test_a_backoff_function_that_returns_nonsense_ends_the_call_with_its_name(engine):
+    """CP-078: invalid arguments are raised, not retried; nothing stays behind."""
+
+    def nonsense(info):
+        return "soon"
+
+    played = Play(Scenario(name="", policy=policy(backoff=nonsense), asked=(Asked(gets=answers(500)),)))
+    with pytest.raises(OptionsError, match="nonsense"):
+        played.on(engine)
+    assert played.stats() == (0, 0)
+
+
+@on_both_engines
+@pytest.mark.parametrize("cost", [{"tokens": 5}, 2.5, -1])
+def test_a_cost_that_cannot_be_is_refused_before_anything_is_queued(engine, cost):
+    """CP-078: raised at once, nothing sent."""
+    played = Play(Scenario(name="", asked=(Asked(cost=cost),)))
+    with pytest.raises(OptionsError, match="cost"):
+        played.on(engine)
+    assert played.seen[0].starts == []
+    assert played.hosts.gate("api.example").calls == 1
+
+
+def test_an_error_of_the_transport_itself_gives_everything_back():
+    clock = VirtualClock()
+    hosts = Hosts(clock=clock)
+
+    async def fails(slot):
+        slot.sent()
+        raise LookupError("a fault in the transport")
+
+    def fails_in_a_thread(slot):
+        raise StopIteration
+
+    with pytest.raises(LookupError):
+        clock.run(AsyncEngine(hosts).run(Call(host="a", retry=Retry()), fails))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        ThreadEngine(hosts).run(Call(host="a", retry=Retry()), fails_in_a_thread)
+    assert idle(hosts)
+    assert hosts.gate("a").calls == 1
+
+
+# Slots
+
+
+def test_saying_sent_and_answered_again_changes_nothing():
+    clock = VirtualClock()
+    engine = AsyncEngine(Hosts(policy(rate="1/10s"), clock=clock))
+
+    async def send(slot):
+        for _ in range(2):
+            slot.sent()
+            slot.answered()
+            await asyncio.sleep(1)
+        return Exchange(outcome=Outcome(status=200))
+
+    async def main():
+        await engine.run(Call(host="a", retry=Retry()), send)
+        settled = await engine.run(Call(host="a", retry=Retry()), send)
+        return settled.attempts[0].waited
+
+    assert clock.run(main()) == 8
+
+
+def test_settling_a_slot_corrects_its_cost():
+    clock = VirtualClock()
+    engine = AsyncEngine(Hosts(policy(rate="100 tokens/min"), clock=clock))
+
+    async def send(slot):
+        slot.sent()
+        slot.settle({"tokens": 10})
+        return Exchange(outcome=Outcome(status=200))
+
+    async def main():
+        for _ in range(2):
+            settled = await engine.run(Call(host="a", retry=Retry(), cost={"tokens": 90}), send)
+        return settled.attempts[0].waited
+
+    assert clock.run(main()) == 0
+
+
+def test_what_was_never_sent_costs_nothing():
+    clock = VirtualClock()
+    engine = AsyncEngine(Hosts(policy(rate="1/h", attempts=3, backoff=Backoff(base=0)), clock=clock))
+
+    async def send(slot):
+        if slot.number < 3:
+            return Exchange(outcome=Outcome(failure="connect", sent="no"), error=RequestError("no connection"))
+        slot.sent()
+        return Exchange(outcome=Outcome(status=200))
+
+    settled = clock.run(engine.run(Call(host="a", retry=engine.hosts.default.retry), send))
+    assert [attempt.waited for attempt in settled.attempts] == [0, 0, 0]
