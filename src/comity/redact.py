@@ -68,6 +68,11 @@ def headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, MASK if is_secret(name) else text(value)) for name, value in pairs]
 
 
+def cookies(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return an answer's header pairs with the values of `set-cookie` masked."""
+    return [(name, MASK if name.lower() == "set-cookie" else value) for name, value in pairs]
+
+
 def text(foreign: str) -> str:
     """Return a text that others wrote (an error message, a log line) with whatever looks like a secret masked.
 

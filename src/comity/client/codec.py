@@ -23,7 +23,7 @@ def response_headers(message: RawResponseMessage, *, expose_cookies: bool) -> He
     """Return the fields of an answer, names in lower case, cookies masked unless they are to be exposed."""
     pairs = [(_name(name), _value(value)) for name, value in message.raw_headers]
     if not expose_cookies:
-        pairs = [(name, redact.MASK if name == "set-cookie" else value) for name, value in pairs]
+        pairs = redact.cookies(pairs)
     return Headers(pairs)
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from comity.testing.scripted_transport import Answer as Answer, ScriptedTransport as ScriptedTransport
     from comity.testing.upstream import Upstream as Upstream
     from comity.testing.virtual_clock import VirtualClock as VirtualClock
 
 _HOMES = {
+    "Answer": "comity.testing.scripted_transport",
+    "ScriptedTransport": "comity.testing.scripted_transport",
     "Upstream": "comity.testing.upstream",
     "VirtualClock": "comity.testing.virtual_clock",
 }
