@@ -106,6 +106,11 @@ REFUSALS = [
         asked=(Asked(gets=answers(refused(1), refused(1), refused(1), 500, 200), starts=(0, 1.1, 3.2, 7.3, 8.4)),),
     ),
     Scenario(
+        name="refusals are in a row only without another outcome between them",
+        policy=policy(attempts=3),
+        asked=(Asked(gets=answers(refused(1), 500, refused(1), 200), starts=(0, 1.1, 2.2, 3.3)),),
+    ),
+    Scenario(
         name="refusals=0 counts them as attempts",
         policy=policy(attempts=2, refusals=0),
         asked=(Asked(gets=answers(refused(1)), starts=(0, 1.1), ends="429 attempts"),),
@@ -326,6 +331,17 @@ ORDER = [
         asked=(Asked(gets=answers(500, 200), starts=(0, 1.1)), Asked(at=0.01, starts=(1.2,))),
     ),
     Scenario(
+        name="a held slot keeps its place under the bound over hosts, and takes no second one",
+        policy=policy(hold_slot=True),
+        max_connections=2,
+        asked=(
+            Asked(gets=answers(500, 200), starts=(0, 1.1)),
+            Asked(at=2, starts=(2,)),
+            Asked(at=2, starts=(2,)),
+            Asked(at=2, starts=(2.1,)),
+        ),
+    ),
+    Scenario(
         name="hosts take turns at a full bound, one place a turn",
         max_connections=1,
         asked=(
@@ -381,6 +397,15 @@ LIMITS_OF_WAITING = [
             Asked(gets=answers(200, takes=1)),
             *(Asked(at=0.1, queue_timeout=0.2, starts=(), ends="QueueTimeout", until=0.3) for _ in range(4)),
             Asked(at=1.1, starts=(1.1,)),
+        ),
+    ),
+    Scenario(
+        name="the queue's own limit comes before a later deadline",
+        policy=policy(concurrency=1),
+        asked=(
+            Asked(gets=answers(200, takes=5)),
+            Asked(deadline=3, queue_timeout=1, starts=(), ends="QueueTimeout", until=1),
+            Asked(deadline=1, queue_timeout=3, starts=(), ends="TimedOut", until=1),
         ),
     ),
     Scenario(

@@ -158,6 +158,24 @@ def test_a_grant_cancelled_before_its_task_ran_is_undone_and_goes_to_the_next(cl
     assert idle(limiter)
 
 
+def test_a_grant_to_a_task_that_was_cancelled_a_moment_before_goes_to_the_next(clock):
+    limiter, log = Limiter(1, rate="100/h", clock=clock), Log(clock)
+
+    async def main():
+        async with limiter:
+            victim = asyncio.create_task(limiter.run(log.work, "victim"))
+            later = asyncio.create_task(limiter.run(log.work, "later"))
+            await settle()
+            victim.cancel()  # it has not run yet when the slot is given back
+        await asyncio.wait([victim, later])
+        return victim.cancelled()
+
+    assert clock.run(main())
+    assert log.starts == [("later", 0)]
+    assert limiter._core._meters[0].used == 2
+    assert idle(limiter)
+
+
 def test_cancelled_before_it_began_it_sends_nothing(clock):
     """CP-079: 0 sends."""
     engine, server = AsyncEngine(Hosts(clock=clock)), Server(clock, OK)

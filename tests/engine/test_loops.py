@@ -78,6 +78,7 @@ def test_a_limiter_serves_one_loop_after_the_other():
 
     assert [asyncio.run(main()) for _ in range(3)] == [[0, 1, 2]] * 3
     assert idle(limiter)
+    assert len(limiter._gate._alarms) == 1  # closed loops are forgotten
 
 
 def test_an_engine_serves_one_loop_after_the_other():

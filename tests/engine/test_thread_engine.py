@@ -17,6 +17,7 @@ from comity.errors import ClientClosed
 from comity.policy.backoff import Backoff
 from comity.policy.outcome import Outcome
 from comity.policy.retry import Retry
+from comity.policy.ticket import Ticket
 from comity.policy.units import NS
 from comity.testing.virtual_clock import VirtualClock
 from tests.engine.log import idle
@@ -150,6 +151,25 @@ def test_another_thread_watches_the_clock_when_the_leader_gives_up():
             return (clock.now() - NS) / NS
 
     assert clock.run_threads(impatient, patient) == [None, 10]
+
+
+def test_whoever_was_asked_to_lead_and_goes_away_first_leaves_it_to_another():
+    """Three threads wait; the leader is interrupted, and so is the next before it woke up: the third is asked."""
+    clock = VirtualClock()
+    gate = Hosts(policy(rate="1/10s"), clock=clock).gate("api.example")
+    first, *waiting = (Ticket(5, gate.core.ordinary) for _ in range(4))
+    assert gate.enter_thread(first)
+    gate.started(first)
+    for ticket in waiting:
+        assert not gate.enter_thread(ticket)
+        ticket.waiter.signal.clear()
+        gate._crew.lead(ticket.waiter)
+    leader, second, third = waiting
+    gate.change(lambda now: gate.withdraw(leader, now))
+    assert [ticket.waiter.signal.is_set for ticket in waiting] == [False, True, False]
+    gate.change(lambda now: gate.withdraw(second, now))
+    assert third.waiter.signal.is_set
+    assert gate._crew.lead(third.waiter) == clock.now() + 10 * NS
 
 
 def test_closing_wakes_every_thread():
