@@ -95,7 +95,13 @@ class Limiter:
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Awaitable[None]:
-        self.__exit__(kind, error, trace)
+        core = self._core
+        if kind is not GeneratorExit:
+            with self._lock:
+                if core.quick is not None and not core.queued:
+                    core.running -= 1
+                    return _READY
+        self._give_back(kind)
         return _READY
 
     def __enter__(self) -> None:
@@ -108,14 +114,12 @@ class Limiter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         core = self._core
-        if kind is GeneratorExit:  # perhaps a forgotten coroutine is being destroyed
-            self._gate.change_unwaiting(core.give_back)
-            return
-        with self._lock:
-            if core.quick is not None and not core.queued:
-                core.running -= 1
-                return
-        self._gate.change(core.give_back)
+        if kind is not GeneratorExit:
+            with self._lock:
+                if core.quick is not None and not core.queued:
+                    core.running -= 1
+                    return
+        self._give_back(kind)
 
     def acquire(
         self, *, priority: int = 5, cost: int | Mapping[str, int] = 1, timeout: Seconds | None = None
@@ -219,6 +223,11 @@ class Limiter:
         """Refuse everybody who waits or comes with ClientClosed; who runs may finish."""
         self._closed = True
         self._gate.close()
+
+    def _give_back(self, kind: type[BaseException] | None) -> None:
+        # A GeneratorExit may mean that a forgotten coroutine is being destroyed.
+        change = self._gate.change_unwaiting if kind is GeneratorExit else self._gate.change
+        change(self._core.give_back)
 
     def _permit(self) -> Permit:
         return Permit(self._gate, 5, 1, self.policy.queue_timeout)
