@@ -191,7 +191,7 @@ BLOCKS = [
         name="who waits for a retry is refused too when the host is blocked meanwhile",
         policy=policy(concurrency=2),
         asked=(
-            Asked(gets=answers(500, 200), starts=(0,), ends="HostBlocked", until=1.1),
+            Asked(gets=answers(500, 200), starts=(0,), ends="HostBlocked", until=0.3),
             Asked(at=0.2, gets=answers(refused(100)), starts=(0.2,), ends="429 retry_after"),
         ),
     ),
@@ -447,5 +447,11 @@ LIMITS_OF_WAITING = [
             Asked(at=0.6, starts=(), ends="ClientClosed", until=0.6),
             Asked(at=0.7, host="new.example", starts=(), ends="ClientClosed", until=0.7),
         ),
+    ),
+    Scenario(
+        name="closing refuses at once who waits for a retry",
+        policy=policy(concurrency=1),
+        close=0.5,
+        asked=(Asked(gets=answers(500), starts=(0,), ends="ClientClosed", until=0.5),),
     ),
 ]

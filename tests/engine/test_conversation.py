@@ -152,13 +152,13 @@ def test_the_steps_of_a_retried_call_are_told_in_order(engine):
 
 
 @on_both_engines
-def test_a_pause_is_told_once_and_who_waits_is_queued(engine):
+def test_a_pause_is_told_once_and_each_retry_that_waits_for_it(engine):
     """PF-005: a 429 of an episode."""
     events = []
     asked = (Asked(gets=answers(refused(2), 200)), Asked(gets=answers(refused(2), 200)))
     play(engine, *asked, policy=policy(concurrency=2), observe=events.append)
     assert steps(events, "number", "status").count(("paused", 1, 429)) == 1
-    assert steps(events, "number").count(("queued", 2)) == 2
+    assert steps(events, "number").count(("retrying", 2)) == 2
     assert next(event.wait for event in events if event.type == "paused") == pytest.approx(2)
 
 

@@ -16,10 +16,11 @@ from comity.engine.clock import MONOTONIC
 from comity.engine.hosts import Hosts
 from comity.engine.limiter import Limiter
 from comity.policy.backoff import Backoff
+from comity.policy.options import Policy
 from comity.policy.outcome import Outcome
 from comity.policy.retry import Retry
 from comity.policy.units import NS
-from comity.testing.virtual_clock import VirtualClock
+from comity.testing.virtual_clock import VirtualClock, VirtualLoop
 from tests.engine.log import idle
 from tests.engine.stepping import settle
 
@@ -212,20 +213,16 @@ def test_a_waiting_task_that_is_destroyed_under_the_lock_leaves_the_queue():
     assert idle(limiter)
 
 
-@pytest.mark.parametrize("phase", ["in flight", "backoff"])
-def test_a_call_that_is_destroyed_under_the_lock_gives_back_its_slot(phase):
+def test_a_call_that_is_destroyed_under_the_lock_gives_back_its_slot():
     clock = Gc()
     hosts = Hosts(clock=clock)
     engine = AsyncEngine(hosts)
-    retry = Retry(backoff=Backoff(base=50, jitter=None), hold_slot=True)
 
     async def send(slot):
         slot.sent()
-        if phase == "in flight":
-            await asyncio.sleep(3600)
-        return Exchange(outcome=Outcome(status=500))
+        await asyncio.sleep(3600)
 
-    forget_one(engine, lambda: engine.run(Call(host="api.example", retry=retry, idempotent=True), send))
+    forget_one(engine, lambda: engine.run(Call(host="api.example", retry=Retry()), send))
     clock.on = True
     gate = hosts.gate("api.example")
     given_back = threading.Event()
@@ -235,6 +232,34 @@ def test_a_call_that_is_destroyed_under_the_lock_gives_back_its_slot(phase):
             break
         given_back.wait(0.01)
     assert given_back.is_set()
+
+
+def test_a_retry_whose_loop_was_closed_gives_back_its_slot_when_its_time_comes():
+    clock = VirtualClock()
+    engine = AsyncEngine(Hosts(Policy(concurrency=1), clock=clock))
+    retry = Retry(backoff=Backoff(base=50, jitter=None), hold_slot=True)
+
+    async def fail(slot):
+        slot.sent()
+        return Exchange(outcome=Outcome(status=500))
+
+    async def succeed(slot):
+        slot.sent()
+        return Exchange(outcome=Outcome(status=200))
+
+    loop = VirtualLoop(clock)
+    task = loop.create_task(engine.run(Call(host="api.example", retry=retry, idempotent=True), fail))
+    for _ in range(3):
+        loop.run_until_complete(_turn())
+    assert (engine.stats().queued, engine.stats().running) == (1, 1)
+    loop.close()
+    assert clock.run(engine.run(Call(host="api.example", retry=Retry()), succeed)).reason == "done"
+    assert idle(engine)
+    del task
+
+
+async def _turn():
+    await asyncio.sleep(0)
 
 
 def test_leaving_an_async_generator_gives_back_at_once():

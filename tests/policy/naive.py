@@ -89,6 +89,7 @@ class Request:
     costs: list[int]
     since: int
     deadline: int = FOREVER
+    not_before: int = 0
     state: str = "new"  # new, waiting, granted, started, answered, resting (keeps its slot), over
     turn: int = 0
     entries: list[Entry | None] = field(default_factory=list)
@@ -152,12 +153,21 @@ class Naive:
         self.turns += 1
         request.turn = self.turns
         request.state = "waiting"
+        self.ripen(now)
         if self.blocked > now or (self.until > now and request.deadline <= self.until):
             request.state = "resting" if request.holds else "over"
 
+    def ripen(self, now: int) -> None:
+        for request in self.having("waiting"):
+            if request.not_before <= now:
+                request.not_before = 0
+
+    def aside(self) -> list[Request]:
+        return [request for request in self.having("waiting") if request.not_before]
+
     def head(self) -> Request | None:
         order = sorted(
-            self.having("waiting"),
+            [request for request in self.having("waiting") if not request.not_before],
             key=lambda each: (not each.holds, each.since + each.priority * self.ageing, each.turn),
         )
         return order[0] if order else None

@@ -96,6 +96,8 @@ class Stage:
         self._wake[limiter] = admission.wake_at
         assert admission.wake_at > self.now
         self.refused += [(self.now, self.jobs[ticket].name, ticket.state) for ticket in admission.refused]
+        for ticket in admission.refused:
+            limiter.release(ticket, self.now)
         for ticket in admission.granted:
             job = self.jobs[ticket]
             self.at(self.now + job.connect, lambda job=job: self._start(job))
@@ -104,7 +106,8 @@ class Stage:
     def _enqueue(self, job: Job) -> None:
         if job.ticket.state is State.WITHDRAWN:
             return
-        job.ticket.deadline = NEVER if job.patience is None else self.now + job.patience
+        asked = max(self.now, job.ticket.not_before)
+        job.ticket.deadline = NEVER if job.patience is None else asked + job.patience
         job.limiter.enqueue(job.ticket, self.now)
 
     def _start(self, job: Job) -> None:
@@ -131,7 +134,8 @@ class Stage:
         again = isinstance(decision, RetryAt)
         end_attempt(job.limiter, job.ticket, outcome, decision, self.now, keep_slot=again and job.retry.hold_slot)
         if again:
-            self.at(decision.at, lambda: self._enqueue(job))
+            job.ticket.not_before = decision.at
+            self._enqueue(job)
         else:
             self.done.append((self.now, job.name, outcome))
 
@@ -150,7 +154,7 @@ class Stage:
     @property
     def quiet(self) -> bool:
         """Whether nothing runs and nobody waits."""
-        return all(limiter.running == 0 and limiter.queued == 0 for limiter in self.limiters)
+        return not any(limiter.running or limiter.queued or limiter.aside for limiter in self.limiters)
 
 
 def most_in(times: list[int], per: int) -> int:

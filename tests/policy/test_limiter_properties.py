@@ -200,9 +200,10 @@ class Traffic(RuleBasedStateMachine):
         self.admit()
 
     @precondition(lambda self: self.some("resting", "over"))
-    @rule(data=st.data(), patience=st.none() | st.integers(0, 100 * MS))
-    def one_tries_again(self, data: st.DataObject, patience: int | None) -> None:
+    @rule(data=st.data(), patience=st.none() | st.integers(0, 100 * MS), backoff=st.just(0) | st.integers(0, 50 * MS))
+    def one_tries_again(self, data: st.DataObject, patience: int | None, backoff: int) -> None:
         ticket, request = self.pick(data, "resting", "over")
+        request.not_before = ticket.not_before = self.now + backoff if backoff else 0
         request.deadline = FOREVER if patience is None else self.now + patience
         ticket.deadline = min(request.deadline, NEVER)
         self.enqueue(ticket)
@@ -212,9 +213,9 @@ class Traffic(RuleBasedStateMachine):
     @rule(data=st.data())
     def one_is_cancelled(self, data: st.DataObject) -> None:
         ticket, request = self.pick(data, "waiting", "granted", "started", "answered", "resting", "over", "new")
-        queued = self.core.queued
+        queued = self.core.queued + self.core.aside
         self.core.withdraw(ticket, self.now)
-        assert self.core.queued == queued - (request.state == "waiting"), "gone at once"
+        assert self.core.queued + self.core.aside == queued - (request.state == "waiting"), "gone at once"
         self.naive.end(request, self.now)
         self.admit()
 
@@ -241,6 +242,7 @@ class Traffic(RuleBasedStateMachine):
     def admit(self) -> None:
         """One step of the gate, held against the rules."""
         late = self.naive.expire(self.now)
+        self.naive.ripen(self.now)
         admission = self.core.admit(self.now)
         refused = {self.tickets[ticket]: ticket.state for ticket in admission.refused}
         assert refused == {
@@ -256,7 +258,8 @@ class Traffic(RuleBasedStateMachine):
             assert self.vague or self.naive.allowed(request, self.now), "over a limit"
             self.naive.grant(request)
         self.wake_at = admission.wake_at
-        deadline = min((request.deadline for request in self.naive.having("waiting")), default=FOREVER)
+        ripe = [request.not_before for request in self.naive.aside()]
+        deadline = min([*ripe, *(request.deadline for request in self.naive.having("waiting"))], default=FOREVER)
         head = self.naive.head()
         if head is None or not self.naive.slot_free(head):
             assert self.wake_at == min(NEVER, deadline), "an alarm for nothing"
@@ -271,7 +274,8 @@ class Traffic(RuleBasedStateMachine):
             flying = self.naive.having("granted", "started", "answered")
             keeping = [request for request in self.naive.having("waiting", "resting") if request.holds]
             assert self.core.running == len(flying) + len(keeping)
-            assert self.core.queued == len(self.naive.having("waiting"))
+            assert self.core.aside == len(self.naive.aside())
+            assert self.core.queued == len(self.naive.having("waiting")) - self.core.aside
 
     def teardown(self) -> None:
         if not hasattr(self, "core"):
@@ -281,7 +285,7 @@ class Traffic(RuleBasedStateMachine):
         for _ in range(self.short):
             self.core.give_back(self.now)
         assert self.core.admit(self.now).granted == []
-        assert (self.core.running, self.core.queued) == (0, 0)
+        assert (self.core.running, self.core.queued, self.core.aside) == (0, 0, 0)
         self.core.gap.learned = 0
         assert self.core.idle(self.now + 10**15), "something is still taken"
 

@@ -201,3 +201,79 @@ def test_a_retry_is_let_in_although_the_queue_is_full():
     limiter.release(ticket, 2)
     limiter.enqueue(ticket, 2)
     assert limiter.admit(2).granted == [ticket]
+
+
+# ---- the time of a retry -----------------------------------------------------------------------------
+
+
+def again(limiter, ticket, now, not_before):
+    limiter.release(ticket, now)
+    ticket.not_before = not_before
+    limiter.enqueue(ticket, now)
+
+
+def test_a_retry_waits_aside_for_its_time_and_holds_up_nobody():
+    limiter = host(concurrency=1)
+    ticket = run(limiter, 0)
+    again(limiter, ticket, 10, not_before=100)
+    other = come(limiter, 20)
+    admission = limiter.admit(20)
+    assert (admission.granted, admission.wake_at) == ([other], 100)
+    limiter.release(other, 30)
+    assert limiter.admit(99).granted == []
+    assert limiter.admit(100).granted == [ticket]
+
+
+def test_a_retry_whose_time_has_come_stands_where_its_age_puts_it():
+    limiter = host(concurrency=1)
+    ticket = run(limiter, 0)
+    again(limiter, ticket, 10, not_before=100)
+    runs = run(limiter, 20)
+    younger = come(limiter, 30)
+    limiter.release(runs, 100)
+    assert limiter.admit(100).granted == [ticket]
+    assert (limiter.queued, limiter.aside) == (1, 0)
+    limiter.withdraw(younger, 101)
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        (lambda limiter, ticket: limiter.close(), State.CLOSED),
+        (lambda limiter, ticket: limiter.withdraw(ticket, 50), State.WITHDRAWN),
+        (lambda limiter, ticket: refuse(limiter, block=True), State.BLOCKED),
+        (lambda limiter, ticket: refuse(limiter, block=False), State.WAITING),
+    ],
+)
+def test_who_waits_aside_is_refused_like_who_waits_in_line(end, state):
+    limiter = host()
+    ticket = run(limiter, 0)
+    again(limiter, ticket, 10, not_before=100)
+    end(limiter, ticket)
+    limiter.admit(50)
+    assert ticket.state is state
+    assert limiter.aside == (state is State.WAITING)
+
+
+def refuse(limiter, *, block):
+    other = run(limiter, 20)
+    limiter.refuse_until(other, 30, 1000, refused=True, hinted=True, block=block)
+
+
+def test_nobody_is_granted_at_once_before_the_time_of_his_retry():
+    limiter = host()
+    ticket = run(limiter, 0)
+    limiter.release(ticket, 10)
+    ticket.not_before = 100
+    assert not limiter.grant_at_once(ticket, 99)
+    assert limiter.grant_at_once(ticket, 100)
+
+
+def test_a_full_queue_counts_who_waits_in_line_alone():
+    limiter = host(concurrency=1, max_queue=1)
+    again(limiter, run(limiter, 0), 10, not_before=100)
+    come(limiter, 20)
+    assert len(limiter.admit(20).granted) == 1
+    come(limiter, 21)
+    with pytest.raises(QueueFull):
+        come(limiter, 22)

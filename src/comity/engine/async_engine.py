@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,7 +11,6 @@ from comity.engine.clock import Clock
 from comity.engine.conversation import Conversation, converse
 from comity.engine.hosts import Hosts
 from comity.engine.stats import Stats
-from comity.policy.ticket import Ticket
 
 T = TypeVar("T")
 
@@ -62,14 +60,10 @@ class AsyncEngine:
                 return settled
             reply = None
             try:
-                if type(step) is Slot:
+                if isinstance(step, Slot):
                     reply = await send(step)
-                elif type(step) is Ticket:
-                    await step.waiter.future
                 else:
-                    assert isinstance(step, int)
-                    while (left := step - self.clock.now()) > 0:  # noqa: ASYNC110 - timers may go off early
-                        await asyncio.sleep(left / 1e9)
+                    await step.waiter.future
             except BaseException as error:
                 steps.throw(error)  # it gives back what it holds, and raises the same
                 raise

@@ -1,7 +1,7 @@
 """Conversation: the life of one request, written once for tasks and for threads.
 
 `converse` is a generator that decides and keeps the books; a driver (`async_engine`, `thread_engine`) does what it
-yields: a Ticket means "wait until it is decided", an int "sleep until then", a Slot "send once and tell me the Exchange".
+yields: a Ticket means "wait until it is decided", a Slot "send once and tell me the Exchange".
 What goes wrong meanwhile, a cancellation above all, the driver throws into it. This is the only place where a request is
 tried again, and whatever it holds is given back in one place, the `finally`.
 """
@@ -24,7 +24,7 @@ from comity.policy.windows import NEVER
 
 T = TypeVar("T")
 
-Conversation = Generator["Ticket | int | Slot", "Exchange[T] | None", "Settled[T]"]
+Conversation = Generator["Ticket | Slot", "Exchange[T] | None", "Settled[T]"]
 
 
 def converse(
@@ -58,8 +58,7 @@ def converse(
             decision = life.judge(exchange, draw())
             if not isinstance(decision, RetryAt):
                 return life.settled(exchange, decision)
-            if decision.at > max(life.ended, gate.core.hold):
-                yield decision.at
+            life.ticket.not_before = decision.at
     except GeneratorExit:  # nobody drives it any more: a forgotten coroutine is being destroyed
         change = gate.change_unwaiting
         raise
@@ -107,8 +106,8 @@ class _Life:
     def enter(self, enter: Callable[[Ticket], bool]) -> bool:
         """Ask for a turn; return whether it is decided already."""
         call, ticket = self.call, self.ticket
-        self._entered = now = self.gate.clock.now()
-        patience = NEVER if call.queue_timeout is None else now + call.queue_timeout
+        self._entered = asked = max(self.gate.clock.now(), ticket.not_before)
+        patience = NEVER if call.queue_timeout is None else asked + call.queue_timeout
         ticket.deadline = patience if call.deadline is None else min(patience, call.deadline)
         if not self.attempts:
             ticket.costs = self.gate.core.costs(call.cost)
@@ -116,7 +115,7 @@ class _Life:
             decided = enter(ticket)
         except QueueFull as full:
             raise QueueFull(str(full), request=call.request, attempts=self.attempts) from None
-        if self._reporter and not decided:
+        if self._reporter and not decided and not ticket.not_before:
             self._reporter.queued(len(self.attempts) + 1)
         return decided
 

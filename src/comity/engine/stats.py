@@ -103,7 +103,7 @@ class Tally:
     def stats(self, core: HostLimiter, now: int) -> HostStats:
         """Return the host's present state."""
         return HostStats(
-            queued=core.queued,
+            queued=core.queued + core.aside,
             running=core.running,
             concurrency=None if core.cap == NO_CAP else core.cap,
             started=self.started,

@@ -11,7 +11,6 @@ from comity.engine.clock import Clock
 from comity.engine.conversation import Conversation, converse
 from comity.engine.hosts import Hosts
 from comity.engine.stats import Stats
-from comity.policy.ticket import Ticket
 
 T = TypeVar("T")
 
@@ -57,13 +56,10 @@ class ThreadEngine:
                 return settled
             reply = None
             try:
-                if type(step) is Slot:
+                if isinstance(step, Slot):
                     reply = send(step)
-                elif type(step) is Ticket:
-                    gate.wait_thread(step)
                 else:
-                    assert isinstance(step, int)
-                    self.clock.signal().wait(step)
+                    gate.wait_thread(step)
             except BaseException as error:
                 steps.throw(error)  # it gives back what it holds, and raises the same
                 raise

@@ -94,9 +94,13 @@ class HostLimiter:
         self._resting = 0
         """How many of them hold it between two attempts."""
         self.queued = 0
+        """How many wait for their turn."""
+        self.aside = 0
+        """How many wait for the time of their retry."""
         self.closed = False
         self._queue: list[Entry] = []
         self._holders: list[Entry] = []
+        self._later: list[Entry] = []
         self._deadlines: list[Entry] = []
         self._refused: list[Ticket] = []
         self._sequence = 0
@@ -116,7 +120,7 @@ class HostLimiter:
     @property
     def undisturbed(self) -> bool:
         """Whether `admit` has nothing to do: nobody waits here, and no other host waits for a place."""
-        return not (self.queued or self._refused or (self._turns and self._turns.line))
+        return not (self.queued or self.aside or self._refused or (self._turns and self._turns.line))
 
     def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return what `cost` means for each meter.
@@ -166,9 +170,13 @@ class HostLimiter:
 
         It decides what `enqueue` and `admit` would, with less work.
         """
-        if self.queued or self.closed or ticket.holds_slot or self.running >= self.cap or ticket.deadline <= now:
+        if self.queued or self.aside or self.closed or ticket.holds_slot:
             return False
-        if self._earliest(ticket, now) > now or (self._turns and not self._turns.take_at_once()):
+        if self.running >= self.cap or ticket.deadline <= now:
+            return False
+        if max(ticket.not_before, self._earliest(ticket, now)) > now or (
+            self._turns and not self._turns.take_at_once()
+        ):
             return False
         if ticket.enqueued_at is None:
             ticket.enqueued_at = now
@@ -199,11 +207,13 @@ class HostLimiter:
             self._refused.append(ticket)
             return
         ticket.state = State.WAITING
-        self.queued += 1
         self._sequence += 1
         ticket.place = self._sequence
-        key = ticket.enqueued_at + ticket.priority * self._ageing
-        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, ticket.place, ticket))
+        if ticket.not_before > now:
+            self.aside += 1
+            heapq.heappush(self._later, (ticket.not_before, ticket.place, ticket))
+        else:
+            self._line_up(ticket)
         if ticket.deadline < NEVER:
             heapq.heappush(self._deadlines, (ticket.deadline, ticket.place, ticket))
             self._tidy()
@@ -212,6 +222,9 @@ class HostLimiter:
         """Decide who starts at `now`, who is refused, and when to ask again."""
         if self._deadlines:
             self._expire(now, State.EXPIRED)
+        while _prune(self._later) and self._later[0][0] <= now:
+            self.aside -= 1
+            self._line_up(heapq.heappop(self._later)[2])
         granted: list[Ticket] = []
         wake_at, in_line = NEVER, False
         while heap := self._head():
@@ -231,8 +244,9 @@ class HostLimiter:
             granted.append(ticket)
         if self._turns and not in_line:
             self._turns.leave(self.name)
-        if _prune(self._deadlines):
-            wake_at = min(wake_at, self._deadlines[0][0])
+        for heap in (self._deadlines, self._later):
+            if _prune(heap):
+                wake_at = min(wake_at, heap[0][0])
         refused, self._refused = self._refused, []
         return Admission(granted, refused, wake_at)
 
@@ -350,7 +364,7 @@ class HostLimiter:
 
     def idle(self, now: int) -> bool:
         """Whether forgetting this limiter loses nothing."""
-        quiet = not self.running and not self.queued and self.hold <= now and self.gap.idle(now)
+        quiet = not (self.running or self.queued or self.aside) and self.hold <= now and self.gap.idle(now)
         return quiet and all(meter.idle(now) for meter in self._meters)
 
     def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
@@ -358,6 +372,14 @@ class HostLimiter:
         return self._earliest(Ticket(0, self.ordinary if costs is None else costs), now)
 
     # ---- helpers -------------------------------------------------------------------------------
+
+    def _line_up(self, ticket: Ticket) -> None:
+        """Let a waiting ticket stand where its age and priority put it."""
+        assert ticket.enqueued_at is not None
+        self.queued += 1
+        ticket.not_before = 0
+        key = ticket.enqueued_at + ticket.priority * self._ageing
+        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, ticket.place, ticket))
 
     def _head(self) -> list[Entry]:
         """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
@@ -420,8 +442,11 @@ class HostLimiter:
 
     def _leave(self, ticket: Ticket, state: State) -> None:
         """Take a waiting ticket out of the queue; its entries are stale from here."""
-        ticket.state, ticket.place = state, 0
-        self.queued -= 1
+        if ticket.not_before:
+            self.aside -= 1
+        else:
+            self.queued -= 1
+        ticket.state, ticket.place, ticket.not_before = state, 0, 0
 
     def _expire(self, now: int, state: State) -> None:
         """Refuse those whose deadline is `now` or before."""
@@ -434,7 +459,7 @@ class HostLimiter:
 
     def _drop(self, state: State) -> None:
         """Refuse everybody in the queue."""
-        for heap in (self._holders, self._queue):
+        for heap in (self._holders, self._queue, self._later):
             for _, place, ticket in heap:
                 if ticket.place == place:
                     self._leave(ticket, state)
@@ -443,8 +468,8 @@ class HostLimiter:
 
     def _tidy(self) -> None:
         """Rebuild the heaps when most of what lies in them is gone."""
-        for heap in (self._holders, self._queue, self._deadlines):
-            if len(heap) > 2 * self.queued + 64:
+        for heap in (self._holders, self._queue, self._later, self._deadlines):
+            if len(heap) > 2 * (self.queued + self.aside) + 64:
                 heap[:] = [entry for entry in heap if entry[1] == entry[2].place]
                 heapq.heapify(heap)
 

@@ -41,6 +41,7 @@ class Ticket:
         deadline: ns; still waiting then, it expires.
 
     Attributes:
+        not_before: ns; until then it waits aside and holds up nobody (a backoff).
         place: the number of its entry in the queue, 0 when it does not wait.
         charged, marks: what the attempt under way, or the last one, is charged with at each meter, and where.
         started_at: when that attempt started, ns, or NOT_STARTED.
@@ -54,6 +55,7 @@ class Ticket:
         "enqueued_at",
         "holds_slot",
         "marks",
+        "not_before",
         "place",
         "priority",
         "started_at",
@@ -65,6 +67,7 @@ class Ticket:
         self.priority, self.costs, self.deadline = priority, costs, deadline
         self.state = State.NEW
         self.enqueued_at: int | None = None
+        self.not_before = 0
         self.place = 0
         self.started_at = NOT_STARTED
         self.charged: list[int] = []
