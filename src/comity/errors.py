@@ -46,12 +46,13 @@ class OptionsError(ComityError, ValueError):
         value: what was given.
         allowed: the allowed range or form, with an example.
         hint: what to do, when more can be said.
+        reason: what is wrong, where the range alone does not say it.
     """
 
-    def __init__(self, option: str, value: object, allowed: str, hint: str = "") -> None:
-        self.option, self.value, self.allowed, self.hint = option, value, allowed, hint
-        text = f"{option}={value!r} cannot be used: {allowed}"
-        super().__init__(f"{text}; {hint}" if hint else text)
+    def __init__(self, option: str, value: object, allowed: str = "", hint: str = "", *, reason: str = "") -> None:
+        self.option, self.value, self.allowed, self.hint, self.reason = option, value, allowed, hint, reason
+        said = [reason, f"it needs {allowed}" if allowed else "", hint]
+        super().__init__(f"{option}={value!r} cannot be used: {'; '.join(filter(None, said))}")
 
 
 class StoreError(ComityError):

@@ -298,7 +298,7 @@ def test_a_priority_outside_0_to_9_is_refused_when_it_is_given(clock, priority):
 
 def test_a_cost_above_its_limit_is_refused_when_it_is_given(clock):
     limiter = Limiter(rate="100 tokens/min", clock=clock)
-    with pytest.raises(OptionsError, match="100 tokens"):
+    with pytest.raises(OptionsError, match=r"at most 100 \(tokens\)"):
         limiter.acquire(cost={"tokens": 101})
 
 
@@ -454,3 +454,8 @@ def test_setting_the_wall_clock_changes_no_wait(clock):
 
     clock.run(main())
     assert [at for _, at in log.starts] == [n // 5 for n in range(20)]
+
+
+def test_a_misspelt_option_is_told_with_the_one_that_was_meant():
+    with pytest.raises(OptionsError, match="Limiter has no such option; did you mean concurrency"):
+        Limiter(concurency=3)

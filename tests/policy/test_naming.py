@@ -18,6 +18,20 @@ def test_an_unknown_name_comes_with_the_nearest():
     assert (caught.value.option, caught.value.value) == ("Concurency", 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("measured", 'rate=Rate("50/5s", measured=...)'),
+        ("retries", "retry=Retry(retries=...)"),
+        ("connect", "timeout=Timeout(connect=...)"),
+    ],
+)
+def test_an_option_of_a_part_comes_with_the_part_it_belongs_to(name, hint):
+    with pytest.raises(OptionsError) as caught:
+        check_names("AsyncClient", {name: 1}, ("rate", "retry", "timeout"))
+    assert caught.value.hint.endswith(hint)
+
+
 def test_a_name_like_no_other_comes_without_a_guess():
     with pytest.raises(OptionsError) as caught:
         check_names("Policy", {"xyz": 1}, ("rate", "concurrency"))

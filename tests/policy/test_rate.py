@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError, replace
 from datetime import timedelta
 
@@ -67,3 +68,20 @@ def test_what_cannot_be_used_is_named(options, named):
 def test_a_bucket_may_be_asked_for():
     assert Rate(10, 1, burst=20).burst == 20
     assert Rate(1, "1ms", burst=1).per_ns == 1_000_000
+
+
+def test_text_is_a_whole_rate_with_options_of_its_own():
+    assert Rate("90000 tokens/min", spread=True) == Rate(90000, 60, unit="tokens", spread=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("50/5s", 5), "text says window and unit itself"),
+        (("50/5",), 'did you mean "50/5s"?'),
+        ((50,), "a rate is so many per so long"),
+    ],
+)
+def test_half_a_rate_is_refused_with_what_is_missing(given, message):
+    with pytest.raises(OptionsError, match=re.escape(message)):
+        Rate(*given)

@@ -60,7 +60,7 @@ class Hosts:
         self._named: dict[str, Policy] = {}
         for key, given in (hosts or {}).items():
             if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
-                raise OptionsError("hosts", key, "another key names the same host")
+                raise OptionsError("hosts", key, reason="another key names the same host")
         self._bound = None if max_connections is None else integer(max_connections, "max_connections", 1)
         self._closed = False
         self.restart()

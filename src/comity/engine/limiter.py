@@ -16,6 +16,7 @@ from comity.engine.gate import Gate
 from comity.engine.permit import Permit
 from comity.engine.stats import Stats
 from comity.policy.limiter import HostLimiter
+from comity.policy.naming import named_options
 from comity.policy.options import Policy, RateGiven
 from comity.policy.pause import NO_CAP
 from comity.policy.units import Seconds
@@ -28,6 +29,7 @@ AHEAD = 8
 """How many results per slot `map` lets be ready before the one whose turn it is."""
 
 
+@named_options
 class Limiter:
     """At most so many callables at a time, and no more starts than the rates allow.
 

@@ -55,7 +55,7 @@ def read_environment(
             wrong.append(mistake)
     if strict and wrong:
         names, values = ", ".join(each.option for each in wrong), tuple(each.value for each in wrong)
-        raise OptionsError(names, values, "; ".join(map(str, wrong)))
+        raise OptionsError(names, values, reason="; ".join(map(str, wrong)))
     changes: dict[str, Any] = {name: options.pop(name) for name in ("retries", "max_retry_after") if name in options}
     if changes:
         options["retry"] = _changed(retry, changes)

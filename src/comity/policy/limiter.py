@@ -137,7 +137,9 @@ class HostLimiter:
         found = tuple(named.get(unit, 0) for unit in self._units)
         for amount, most, unit in zip(found, self._most, self._units, strict=True):
             if amount > most:
-                raise OptionsError("cost", amount, f"the limit is {most} {unit}: it could never start")
+                raise OptionsError(
+                    "cost", amount, f"at most {most} ({unit})", reason="over the limit it could never start"
+                )
         return found
 
     # ---- the short way, without a ticket: one request of ordinary cost that starts now and ends with `give_back`
@@ -392,7 +394,7 @@ class HostLimiter:
             integer(amount, f"{option}[{unit!r}]", 0)
             if unit not in self._units and unit != "requests":
                 known = ", ".join(sorted({*self._units, "requests"}))
-                raise OptionsError(option, unit, f"this host has no such budget, its budgets are: {known}")
+                raise OptionsError(option, unit, f"one of the budgets {known}", reason="no rate counts this")
         return named
 
     def _earliest(self, ticket: Ticket, now: int) -> int:

@@ -12,6 +12,19 @@ from comity.errors import OptionsError
 T = TypeVar("T")
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("measured", "kind", "spread", "burst"), 'it belongs to a rate: rate=Rate("50/5s", {}=...)'),
+    **dict.fromkeys(
+        ("attempts", "retries", "refusals", "backoff", "max_retry_after", "over_cap", "hold_slot"),
+        "it belongs to the retries: retry=Retry({}=...)",
+    ),
+    **dict.fromkeys(
+        ("connect", "send", "response", "idle", "attempt"), "it is a limit of time: timeout=Timeout({}=...)"
+    ),
+}
+"""Options that are often looked for one level too high, and where they belong."""
+
+
 def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str]) -> None:
     """Refuse a keyword that `owner` does not have.
 
@@ -26,7 +39,8 @@ def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str])
     names = set(allowed)
     for name, value in given.items():
         if name not in names:
-            raise OptionsError(name, value, f"{owner} has no such option", _nearest(name, names))
+            hint = _ELSEWHERE[name].format(name) if name in _ELSEWHERE else _nearest(name, names)
+            raise OptionsError(name, value, hint=hint, reason=f"{owner} has no such option")
 
 
 def check_choice(value: object, option: str, allowed: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ class Rate:
     """A limit of `max` per `per`.
 
     Args:
-        max: starts, or units of `unit`, in one window; at least 1.
+        max: starts, or units of `unit`, in one window; at least 1. Or the whole rate as text, "50/5s", without `per`.
         per: the window's length: seconds, a timedelta or text ("5s"); at least 1 ms.
         kind: "sliding" (never more than `max` in ANY window) or "fixed" (windows one after another from the start of
             the limiter, so up to twice `max` may start around a boundary).
@@ -34,7 +34,7 @@ class Rate:
         OptionsError: a value cannot be used, or `burst` is given together with `spread` or kind="fixed".
 
     Example:
-        >>> Rate(50, "5s") == Rate.of("50/5s")
+        >>> Rate("50/5s", measured="server") == Rate(50, "5s", measured="server")
         True
     """
 
@@ -49,8 +49,8 @@ class Rate:
 
     def __init__(
         self,
-        max: int,  # noqa: A002 - the option's public name
-        per: Seconds,
+        max: int | str,  # noqa: A002 - the option's public name
+        per: Seconds | None = None,
         *,
         kind: Kind = "sliding",
         spread: bool = False,
@@ -60,6 +60,13 @@ class Rate:
     ) -> None:
         check_choice(kind, "kind", ("sliding", "fixed"))
         check_choice(measured, "measured", ("client", "server"))
+        if isinstance(max, str):
+            if per is not None or unit != "requests":
+                raise OptionsError("max", max, "a whole number, 1 or more", reason="text says window and unit itself")
+            max, per_ns, unit = parse_rate(max, "max")  # noqa: A001 - the option's public name
+            per = per_ns / NS
+        if per is None:
+            raise OptionsError("per", per, 'a duration such as "5s"', reason="a rate is so many per so long")
         length = required(per, "per", minimum=0.001)
         vars(self).update(
             max=integer(max, "max", 1),
@@ -72,7 +79,9 @@ class Rate:
             per_ns=seconds(length),
         )
         if burst is not None and (spread or kind == "fixed"):
-            raise OptionsError("burst", burst, "a bucket has no windows", 'leave out spread and kind="fixed"')
+            raise OptionsError(
+                "burst", burst, hint='leave out spread and kind="fixed"', reason="a bucket has no windows"
+            )
 
     @classmethod
     def of(cls, value: str | Rate, option: str = "rate") -> Rate:

@@ -328,13 +328,15 @@ def _told(function: BackoffFunction, info: RetryInfo) -> int | None:
         return None
     name = getattr(function, "__qualname__", repr(function))
     if isinstance(value, str):  # "1s" is for options; a function that returns text has a slip in it
-        raise OptionsError("retry.backoff", value, f"{name} returned it; seconds, a timedelta or None are expected")
+        raise OptionsError("retry.backoff", value, "seconds, a timedelta or None", reason=f"{name} returned it")
     return seconds(required(value, f"retry.backoff ({name} returned)"))
 
 
 def _attempts(attempts: int | None, retries: int | None) -> int:
     if attempts is not None and retries is not None:
-        raise OptionsError("retry.retries", retries, f"attempts={attempts} is given too", "give one of the two")
+        raise OptionsError(
+            "retry.retries", retries, hint="give one of the two", reason=f"attempts={attempts} is given too"
+        )
     if retries is not None:
         return integer(retries, "retry.retries", 0) + 1
     return 3 if attempts is None else integer(attempts, "retry.attempts", 1)

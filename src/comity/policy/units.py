@@ -150,7 +150,9 @@ def parse_rate(text: object, option: str = "rate") -> tuple[int, int, str]:
         per = _UNIT_NS.get(window) or span(window)
         if count and per and per <= FOREVER * NS:
             return count, per, "requests" if unit == "request" else unit
-    raise OptionsError(option, text, 'a count per time such as "100/min", "50/5s" or "90000 tokens/min"')
+    bare = re.fullmatch(r"([0-9]+) ?/ ?([0-9]+)", text.strip()) if isinstance(text, str) else None
+    hint = f'did you mean "{bare[1]}/{bare[2]}s"?' if bare else ""
+    raise OptionsError(option, text, 'a count per time such as "100/min", "50/5s" or "90000 tokens/min"', hint)
 
 
 def is_off(text: str) -> bool:
