@@ -179,7 +179,7 @@ def test_a_client_with_an_unusable_option_is_refused_naming_it(options, named):
 
 def test_keywords_override_the_parts_of_a_policy():
     api = AsyncClient(policy=Policy(concurrency=3, rate="5/s"), rate=None)
-    rules = api._hosts.default
+    rules = api._hosts.rules.default
     assert (rules.concurrency, rules.rate) == (3, ())
 
 

@@ -204,7 +204,7 @@ class Play:
     # ---- both
 
     def _call(self, asked: Asked) -> Call:
-        policy, now = self.hosts.policy(asked.host), self.clock.now()
+        policy, now = self.hosts.rules.match(asked.host)[1], self.clock.now()
         return Call(
             host=asked.host,
             retry=policy.retry,

@@ -304,5 +304,5 @@ def test_what_was_never_sent_costs_nothing():
         slot.sent()
         return Exchange(outcome=Outcome(status=200))
 
-    settled = clock.run(engine.run(Call(host="a", retry=engine.hosts.default.retry), send))
+    settled = clock.run(engine.run(Call(host="a", retry=engine.hosts.rules.default.retry), send))
     assert [attempt.waited for attempt in settled.attempts] == [0, 0, 0]

@@ -37,8 +37,7 @@ class Job:
     takes: int = 0
     patience: int | None = None
     answer: Callable[[int, int], Outcome] = lambda _number, _at: OK
-    attempts: int = 0
-    refusals: int = 0
+    call: CallState = field(default_factory=lambda: CallState(idempotent=True))
     outcome: Outcome | None = None
 
 
@@ -119,18 +118,15 @@ class Stage:
 
     def _arrive(self, job: Job) -> None:
         self.arrivals.append(self.now)
-        outcome = job.answer(job.attempts + job.refusals + 1, self.now)
+        outcome = job.answer(job.call.attempts + job.call.refusals + 1, self.now)
         self.at(self.now + job.takes - job.transit, lambda: self._end(job, outcome))
 
     def _end(self, job: Job, outcome: Outcome) -> None:
         if job.ticket.state is not State.STARTED:
             return
         job.limiter.answered(job.ticket, self.now)
-        apart = outcome.refused and job.retry.refusals > 0
-        job.attempts += not apart
-        job.refusals += apart
-        call = CallState(job.attempts, job.refusals, int(apart), idempotent=True)
-        decision = decide(job.retry, call, outcome, self.now, 0.5)
+        job.call.count(job.retry, outcome)
+        decision = decide(job.retry, job.call, outcome, self.now, 0.5)
         again = isinstance(decision, RetryAt)
         end_attempt(job.limiter, job.ticket, outcome, decision, self.now, keep_slot=again and job.retry.hold_slot)
         if again:

@@ -86,20 +86,20 @@ def test_a_host_is_undisturbed_when_nobody_waits_there_or_for_its_place():
     turns = Turns(1)
     one, two = (HostLimiter(Policy(), 0, turns=turns, name=name) for name in "12")
     first = run(one, 0)
-    assert one.undisturbed
+    assert one.undisturbed(0)
     waiting = come(two, 0)
-    assert not two.undisturbed
+    assert not two.undisturbed(0)
     two.admit(0)
-    assert not one.undisturbed, "another host stands in line"
+    assert not one.undisturbed(0), "another host stands in line"
     two.withdraw(waiting, 0)
     two.admit(0)
-    assert one.undisturbed
+    assert one.undisturbed(0)
     one.close()
     come(one, 0)
-    assert not one.undisturbed, "somebody has to be told"
+    assert not one.undisturbed(0), "somebody has to be told"
     one.admit(0)
     one.release(first, 0)
-    assert one.undisturbed
+    assert one.undisturbed(0)
 
 
 # ---- the short way -----------------------------------------------------------------------------------

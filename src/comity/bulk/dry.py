@@ -13,7 +13,7 @@ from comity.bulk.reader import Reader
 from comity.bulk.resume import Again
 from comity.bulk.rows import Row
 from comity.bulk.table import Record
-from comity.engine.hosts import Hosts
+from comity.policy.host_rules import HostRules
 
 
 async def plan(job: Job) -> Estimate:
@@ -29,14 +29,13 @@ async def plan(job: Job) -> Estimate:
         estimate.finished += finished
         return not finished
 
-    estimate, rules = Estimate(), Hosts(job.policy, job.hosts)
+    estimate, rules = Estimate(), HostRules(job.policy, job.hosts)
     reader = Reader(job.inputs, job.parser(), admit=is_open)
     try:
         while not reader.ended:
             for item in await reader.take(4096):
                 if isinstance(item, Row):
-                    gate = rules.gate(item.host)
-                    estimate.add(item, gate.core.name, gate.core.policy)
+                    estimate.add(item, *rules.match(item.host))
                 else:
                     estimate.invalid += 1
     finally:

@@ -33,7 +33,7 @@ from comity.bulk.watched import Watched
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
 from comity.client.transport import Transport
-from comity.engine.hosts import Hosts
+from comity.policy.host_rules import HostRules
 from comity.errors import OptionsError
 from comity.policy.options import Policy
 
@@ -152,11 +152,11 @@ def _plan(job: Job, journal: Journal | None) -> Plan:
     key = None
     if job.key_name is not None:
         key = IdempotencyKey(job.key_name, journal.nonce if journal is not None else secrets.token_hex(16)).options
-    rules = Hosts(job.policy, job.hosts)
+    rules = HostRules(job.policy, job.hosts)
 
     def width(host: str) -> int:
         # No more than can run: a row that waits here can still be overtaken and spends nothing of its deadline.
-        return rules.policy(host).concurrency or _UNLIMITED
+        return rules.match(host)[1].concurrency or _UNLIMITED
 
     return Plan(
         width=width,

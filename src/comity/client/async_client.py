@@ -21,11 +21,12 @@ from comity.client.transport import Transport
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Slot
 from comity.engine.clock import MONOTONIC, Clock
-from comity.engine.hosts import Hosts, PolicyGiven
+from comity.engine.hosts import Hosts
 from comity.engine.observer import Observe
 from comity.engine.stats import Stats
 from comity.policy.header_names import HeaderNames
 from comity.policy.headers import read_hints
+from comity.policy.host_rules import PolicyGiven
 from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
 from comity.policy.retry import Retry
@@ -81,7 +82,7 @@ class AsyncClient:
         self._base = Base(base_url, headers)
         rules = client_policy(policy, options, _OWN)
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
-        self._policy_of = lru_cache(maxsize=1024)(self._hosts.policy)
+        self._rules_of = lru_cache(maxsize=1024)(self._hosts.rules.match)
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
         self._transport: Transport = AiohttpTransport() if transport is None else transport
@@ -201,7 +202,7 @@ class AsyncClient:
             expose_cookies=expose_cookies,
             defaults=self._base.headers(whole),
         )
-        policy = self._policy_of(request.address.origin.key)
+        policy = self._rules_of(request.address.origin.key)[1]
         limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
         call = self._call(request, policy, retry, limit)
         call.priority = 5 if priority == 5 else checked_priority(priority)

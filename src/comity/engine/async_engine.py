@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from comity.engine.call import Call, Exchange, Settled, Slot
-from comity.engine.clock import Clock
 from comity.engine.conversation import Conversation, converse
-from comity.engine.hosts import Hosts
-from comity.engine.stats import Stats
+from comity.engine.engine import Engine
 
 T = TypeVar("T")
 
 
-class AsyncEngine:
-    """Runs calls against the limiters of `hosts`, from any number of loops.
-
-    Args:
-        hosts: whose limits hold.
-        draw: a random number in [0, 1), for jitter.
+class AsyncEngine(Engine):
+    """Drives calls as tasks, in any number of event loops.
 
     Example:
         engine = AsyncEngine(Hosts(Policy(rate="50/5s")))
         settled = await engine.run(Call(host="api.example", retry=Retry()), send)
     """
-
-    def __init__(self, hosts: Hosts, *, draw: Callable[[], float] = random.random) -> None:
-        self.hosts = hosts
-        self._draw = draw
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that deadlines are on."""
-        return self.hosts.clock
 
     async def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
         """Send, and send again as the policy says, until the call is settled.
@@ -67,11 +51,3 @@ class AsyncEngine:
             except BaseException as error:
                 steps.throw(error)  # it gives back what it holds, and raises the same
                 raise
-
-    def stats(self) -> Stats:
-        """Return what is going on."""
-        return self.hosts.stats()
-
-    def close(self) -> None:
-        """Refuse everybody who waits or comes; who runs may finish."""
-        self.hosts.close()

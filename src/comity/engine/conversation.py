@@ -148,7 +148,7 @@ class _Life:
         call, gate, outcome = self.call, self.gate, exchange.outcome
         now = gate.clock.now()
         self._sending = False
-        self._count(refused=outcome.refused)
+        self.state.count(call.retry, outcome)
         decision = decide(call.retry, self.state, outcome, now, draw)
         attempt = self._attempt(exchange, decision)
         self.attempts.append(attempt)
@@ -190,16 +190,6 @@ class _Life:
             gate.tally.cut_short(len(self.attempts) + 1, sent=ticket.state is not State.GRANTED)
         if ticket.state is not State.DONE or ticket.holds_slot:
             gate.withdraw(ticket, now)
-
-    def _count(self, *, refused: bool) -> None:
-        """Count one more send; a refusal is counted apart, unless `refusals=0`."""
-        state = self.state
-        if refused and self.call.retry.refusals:
-            state.refusals += 1
-            state.refusals_in_a_row += 1
-        else:
-            state.attempts += 1
-            state.refusals_in_a_row = 0
 
     def _attempt(self, exchange: Exchange[Any], decision: Decision) -> Attempt:
         outcome, error = exchange.outcome, exchange.error

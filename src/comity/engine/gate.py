@@ -156,18 +156,17 @@ class Gate:
         return not waits
 
     def _went_off(self, alarm: Alarm | Crew) -> None:
-        """Admit: an alarm's time has come, or a thread was asked to look at the clock."""
-
-        def step(_now: int) -> None:
+        """Admit, and set the alarm anew: its time has come, or a thread was asked to look at the clock."""
+        with self.lock:
             alarm.at = NEVER
-
-        self.change(step)
+            todo = self._admit(self.clock.now())
+        self._act(todo)
 
     def step(self, step: Step) -> Todo | None:
         """Run one step of the limiter, under the lock, and return what it leaves to do."""
         now = self.clock.now()
         step(now)
-        return None if self.core.undisturbed else self._admit(now)
+        return None if self.core.undisturbed(now) and not self._crew.leaderless else self._admit(now)
 
     def _act(self, todo: Todo | None) -> None:
         """Do what a step left to do, and what that leaves in turn; no recursion, however long the line."""

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import TypeVar
 
 from comity.engine.call import Call, Exchange, Settled, Slot
-from comity.engine.clock import Clock
 from comity.engine.conversation import Conversation, converse
-from comity.engine.hosts import Hosts
-from comity.engine.stats import Stats
+from comity.engine.engine import Engine
 
 T = TypeVar("T")
 
 
-class ThreadEngine:
-    """Runs calls against the limiters of `hosts`, from any number of threads; the same rules as `AsyncEngine`.
-
-    Args:
-        hosts: whose limits hold.
-        draw: a random number in [0, 1), for jitter.
-    """
-
-    def __init__(self, hosts: Hosts, *, draw: Callable[[], float] = random.random) -> None:
-        self.hosts = hosts
-        self._draw = draw
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that deadlines are on."""
-        return self.hosts.clock
+class ThreadEngine(Engine):
+    """Drives calls in the threads that make them, any number of them; the same rules as `AsyncEngine`."""
 
     def run(self, call: Call, send: Callable[[Slot], Exchange[T]]) -> Settled[T]:
         """Send, and send again as the policy says, until the call is settled; blocks this thread meanwhile.
@@ -63,11 +46,3 @@ class ThreadEngine:
             except BaseException as error:
                 steps.throw(error)  # it gives back what it holds, and raises the same
                 raise
-
-    def stats(self) -> Stats:
-        """Return what is going on."""
-        return self.hosts.stats()
-
-    def close(self) -> None:
-        """Refuse everybody who waits or comes; who runs may finish."""
-        self.hosts.close()

@@ -84,7 +84,7 @@ class HostLimiter:
                 self._units.append(rate.unit)
                 self._most.append(rate.max if rate.burst is None else rate.burst)
                 self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
-        self.gap = Gap(policy.min_gap_ns or 0, learns=policy.learn_gap)
+        self.gap = Gap(policy.min_gap_ns, learns=policy.learn_gap)
         self.pause = Pause(self._limit)
         self._controls: tuple[Control, ...] = (self.pause,)
         self.minds_answers = any(self._at_answer)
@@ -117,10 +117,9 @@ class HostLimiter:
         if quick and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
             self.quick = windows
 
-    @property
-    def undisturbed(self) -> bool:
-        """Whether `admit` has nothing to do: nobody waits here, and no other host waits for a place."""
-        return not (self.queued or self.aside or self._refused or (self._turns and self._turns.line))
+    def undisturbed(self, now: int) -> bool:
+        """Whether `admit` has nothing to do: nobody waits here for his turn, nor another host for a place."""
+        return not (self.queued or self._refused or self._ripe(now) or (self._turns and self._turns.line))
 
     def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return what `cost` means for each meter.
@@ -172,7 +171,7 @@ class HostLimiter:
 
         It decides what `enqueue` and `admit` would, with less work.
         """
-        if self.queued or self.aside or self.closed or ticket.holds_slot:
+        if self.queued or self._ripe(now) or self.closed or ticket.holds_slot:
             return False
         if self.running >= self.cap or ticket.deadline <= now:
             return False
@@ -224,7 +223,7 @@ class HostLimiter:
         """Decide who starts at `now`, who is refused, and when to ask again."""
         if self._deadlines:
             self._expire(now, State.EXPIRED)
-        while _prune(self._later) and self._later[0][0] <= now:
+        while _prune(self._later) and self._ripe(now):
             self.aside -= 1
             self._line_up(heapq.heappop(self._later)[2])
         granted: list[Ticket] = []
@@ -374,6 +373,10 @@ class HostLimiter:
         return self._earliest(Ticket(0, self.ordinary if costs is None else costs), now)
 
     # ---- helpers -------------------------------------------------------------------------------
+
+    def _ripe(self, now: int) -> bool:
+        """Whether somebody waits aside whose time has come."""
+        return bool(self._later) and self._later[0][0] <= now
 
     def _line_up(self, ticket: Ticket) -> None:
         """Let a waiting ticket stand where its age and priority put it."""

@@ -176,6 +176,15 @@ class CallState:
     deadline: int | None = None
     started: int = 0
 
+    def count(self, retry: Retry, outcome: Outcome) -> None:
+        """Count one more send; a refusal is counted apart, unless `refusals=0`."""
+        if _apart(retry, outcome):
+            self.refusals += 1
+            self.refusals_in_a_row += 1
+        else:
+            self.attempts += 1
+            self.refusals_in_a_row = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -289,8 +298,11 @@ def _too_long(stop: Why | None, status: int | None, asked: int) -> GiveUp:
 
 def _index(retry: Retry, call: CallState, outcome: Outcome) -> int:
     """Return the place in the backoff schedule: refusals that are counted apart have a count of their own."""
-    apart = outcome.status == 429 and retry.refusals
-    return max(0, (call.refusals_in_a_row if apart else call.attempts) - 1)
+    return max(0, (call.refusals_in_a_row if _apart(retry, outcome) else call.attempts) - 1)
+
+
+def _apart(retry: Retry, outcome: Outcome) -> bool:
+    return outcome.status == 429 and retry.refusals > 0
 
 
 def _exact(retry: Retry, call: CallState, outcome: Outcome) -> bool:

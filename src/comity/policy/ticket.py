@@ -8,7 +8,7 @@ NEW ─► WAITING ─► GRANTED ─► STARTED ─► ANSWERED ─► DONE    
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum
 from typing import Any
 
 from comity.policy.windows import NEVER
@@ -17,8 +17,8 @@ NOT_STARTED = -1
 """A start before all others: nothing that such a request is told concerns its host."""
 
 
-class State(IntEnum):
-    """Where a ticket stands; the numbers only order the way of one attempt."""
+class State(Enum):
+    """Where a ticket stands."""
 
     NEW = 0
     WAITING = 1
