@@ -262,6 +262,27 @@ async def _turn():
     await asyncio.sleep(0)
 
 
+def test_an_alarm_that_goes_off_early_is_set_again():
+    """A timer may be early; who waits for a retry, with nobody in line, must not be forgotten by it."""
+    clock = VirtualClock()
+    hosts = Hosts(Policy(retry=Retry(backoff=Backoff(base=50, jitter=None))), clock=clock)
+    engine = AsyncEngine(hosts)
+
+    async def send(slot):
+        slot.sent()
+        return Exchange(outcome=Outcome(status=500 if slot.number == 1 else 200))
+
+    async def main():
+        call = Call(host="api.example", retry=hosts.rules.default.retry, idempotent=True)
+        task = asyncio.create_task(engine.run(call, send))
+        await asyncio.sleep(1)
+        (alarm,) = hosts.gate("api.example")._alarms.values()
+        alarm._fire()
+        return await task
+
+    assert clock.run(main()).reason == "done"
+
+
 def test_leaving_an_async_generator_gives_back_at_once():
     """A GeneratorExit that comes from `aclose` and not from a destructor."""
     clock = VirtualClock()

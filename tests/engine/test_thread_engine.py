@@ -153,14 +153,16 @@ def test_another_thread_watches_the_clock_when_the_leader_gives_up():
     assert clock.run_threads(impatient, patient) == [None, 10]
 
 
-def test_whoever_was_asked_to_lead_and_goes_away_first_leaves_it_to_another():
+@pytest.mark.parametrize(("rate", "backoff"), [("1/10s", 0), (None, 10 * NS)], ids=["their turn", "their retry"])
+def test_whoever_was_asked_to_lead_and_goes_away_first_leaves_it_to_another(rate, backoff):
     """Three threads wait; the leader is interrupted, and so is the next before it woke up: the third is asked."""
     clock = VirtualClock()
-    gate = Hosts(policy(rate="1/10s"), clock=clock).gate("api.example")
+    gate = Hosts(policy(rate=rate), clock=clock).gate("api.example")
     first, *waiting = (Ticket(5, gate.core.ordinary) for _ in range(4))
     assert gate.enter_thread(first)
     gate.started(first)
     for ticket in waiting:
+        ticket.not_before = clock.now() + backoff
         assert not gate.enter_thread(ticket)
         ticket.waiter.signal.clear()
         gate._crew.lead(ticket.waiter)
