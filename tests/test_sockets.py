@@ -28,7 +28,7 @@ def test_other_machines_and_all_interfaces_are_not_local(target):
 
 
 @pytest.mark.parametrize(
-    ("path", "allowed"), [("journeys/test_run.py", True), ("policy/test_rate.py", False), ("test_sockets.py", False)]
+    ("path", "allowed"), [("client/test_run.py", True), ("policy/test_rate.py", False), ("test_sockets.py", False)]
 )
 def test_the_directory_decides(path, allowed):
     assert may_use_loopback(Path("tests", path), Path("tests")) is allowed

@@ -360,3 +360,53 @@ def test_every_meter_says_what_a_naive_count_says(made, moves, probes):
             moments = sorted({now, *limit.moments(now, cost)})
             naive = next((at for at in moments if at >= now and limit.allows(at, cost)), FOREVER)
             assert meter.earliest(now, cost) == min(naive, NEVER)
+
+
+class Counted(deque):
+    """Counts how often it is walked."""
+
+    walks = 0
+
+    def __iter__(self):
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_a_big_cost_that_waits_is_reckoned_once_however_often_it_is_asked_for():
+    window = SlidingWindow(1_000, 1_000_000)
+    window.times = Counted()
+    for now in range(990):
+        window.reserve(1)
+        window.start(now, 1)
+    window.reserve(10)
+    answers = {window.earliest(1_000 + step, 500) for step in range(100)}
+    window.start(1_200, 10)
+    answers.add(window.earliest(1_300, 500))
+    assert (answers, window.times.walks) == ({1_000_499}, 1)
+
+
+def test_a_cost_that_waits_for_a_grant_to_start_is_reckoned_anew_when_it_does():
+    window = SlidingWindow(10, 100)
+    window.reserve(5)
+    assert window.earliest(1, 8) == NEVER
+    window.start(2, 5)
+    assert window.earliest(3, 8) == 102
+
+
+@pytest.mark.parametrize(
+    ("change", "answer"),
+    [
+        (lambda window, mark: window.settle(mark, -3), 60),
+        (lambda window, mark: window.settle(mark, 1), 101),
+        (lambda window, mark: window.undo(2), 60),
+    ],
+)
+def test_what_was_reckoned_is_forgotten_when_a_cost_changes(change, answer):
+    window = SlidingWindow(10, 100)
+    for now, cost in ((1, 4), (50, 4)):
+        window.reserve(cost)
+        mark = window.start(now, cost)
+    window.reserve(2)
+    assert window.earliest(60, 2) == 101
+    change(window, mark)
+    assert window.earliest(60, 2) == answer

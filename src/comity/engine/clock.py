@@ -1,4 +1,4 @@
-"""Clock: the only door to real time. Nothing else in comity reads a clock to decide a wait."""
+"""Clock: the engine's only door to real time, so that every wait of a limit or a retry can be played in virtual time."""
 
 from __future__ import annotations
 

@@ -43,7 +43,11 @@ def refusal(
     if ticket.state is State.BLOCKED:
         hold = gate.core.hold
         seconds, until = max(0, hold - now) / 1e9, moment(gate.clock, hold)
-        text = f"{gate.core.name} wants no request before {until:%Y-%m-%d %H:%M:%S} UTC ({_text(seconds)} s from now)"
+        when = f"{until:%Y-%m-%d %H:%M:%S} UTC ({_text(seconds)} s from now)"
+        if gate.core.pause.blocked_until > now:
+            text = f"{gate.core.name} wants no request before {when}"
+        else:
+            text = f"{gate.core.name} is paused after a refusal until {when}, longer than this request may wait"
         return HostBlocked(f"{text}; it was not sent", until=until, retry_after=seconds, **common)
     if deadline is not None and ticket.deadline == deadline:
         limit = (deadline - began) / 1e9

@@ -268,14 +268,17 @@ class HostLimiter:
 
     def release(self, ticket: Ticket, now: int, *, keep_slot: bool = False) -> None:
         """Give back what the ticket holds; with `keep_slot` all but the slot. Does nothing when it holds nothing."""
-        if ticket.state is State.GRANTED:
-            self._undo(ticket)
-        elif ticket.state is State.STARTED:
-            self._date(ticket, now, at_answer=True)
-        elif ticket.state is not State.ANSWERED:
-            if not ticket.holds_slot:
+        match ticket.state:
+            case State.GRANTED:
+                self._undo(ticket)
+            case State.STARTED:
+                self._date(ticket, now, at_answer=True)
+            case State.ANSWERED:
+                pass
+            case _ if ticket.holds_slot:
+                self._resting -= 1
+            case _:
                 return
-            self._resting -= 1
         ticket.state = State.DONE
         ticket.holds_slot = keep_slot
         if keep_slot:

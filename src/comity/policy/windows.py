@@ -53,9 +53,11 @@ class SlidingWindow:
 
     `times` holds the starts in order (time does not run backwards), `odd` the cost of those that do not cost 1.
     `used` is an upper bound: entries that ended are removed only when it matters, so a start costs O(1) amortised.
+    The last answer of `earliest` is kept, because the head of the queue asks again at every step of the gate: new starts
+    stand behind those that it waits for and change nothing, unless it waited for them to start (NEVER).
     """
 
-    __slots__ = ("_grain", "_slice_began", "exact", "gone", "limit", "odd", "per", "times", "used")
+    __slots__ = ("_answer", "_asked", "_grain", "_slice_began", "exact", "gone", "limit", "odd", "per", "times", "used")
 
     def __init__(self, limit: int, per: int) -> None:
         self.limit, self.per = limit, per
@@ -63,6 +65,7 @@ class SlidingWindow:
         self.times: deque[int] = deque()
         self.odd: dict[int, int] = {}
         self.gone = 0
+        self._asked, self._answer = -1, NEVER
         self.exact = limit <= EXACT_UP_TO
         self._grain = 0 if self.exact else per // GRAINS
         self._slice_began = 0
@@ -76,6 +79,13 @@ class SlidingWindow:
     def earliest(self, now: int, cost: int) -> int:
         if self.fits(now, cost):
             return now
+        if self._asked == cost and self._answer > now:
+            return self._answer
+        self._asked, self._answer = cost, self._when(cost)
+        return self._answer
+
+    def _when(self, cost: int) -> int:
+        """Return when so many entries will have ended that `cost` fits."""
         over = self.used + cost - self.limit
         for mark, start in enumerate(self.times, self.gone):
             over -= self.odd.get(mark, 1)
@@ -85,11 +95,15 @@ class SlidingWindow:
 
     def reserve(self, cost: int) -> None:
         self.used += cost
+        self._asked = -1
 
     def undo(self, cost: int) -> None:
         self.used -= cost
+        self._asked = -1
 
     def start(self, now: int, cost: int) -> int:
+        if self._answer == NEVER:
+            self._asked = -1
         times = self.times
         mark = self.gone + len(times)
         if self._grain:
@@ -109,6 +123,7 @@ class SlidingWindow:
         if mark >= self.gone:
             self.odd[mark] = self.odd.get(mark, 1) + change
             self.used += change
+            self._asked = -1
 
     def idle(self, now: int) -> bool:
         self._expire(now)
