@@ -52,7 +52,10 @@ class OptionsError(ComityError, ValueError):
     def __init__(self, option: str, value: object, allowed: str = "", hint: str = "", *, reason: str = "") -> None:
         self.option, self.value, self.allowed, self.hint, self.reason = option, value, allowed, hint, reason
         said = [reason, f"it needs {allowed}" if allowed else "", hint]
-        super().__init__(f"{option}={value!r} cannot be used: {'; '.join(filter(None, said))}")
+        # An option of the command line that was not given has no value to show.
+        missing = value is None and option.startswith("--")
+        what = f"{option} is missing" if missing else f"{option}={value!r} cannot be used"
+        super().__init__(f"{what}: {'; '.join(filter(None, said))}")
 
 
 class StoreError(ComityError):

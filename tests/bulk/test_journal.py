@@ -125,6 +125,19 @@ async def test_tidying_keeps_what_is_open_and_the_lock(out):
         Journal(out)
     again = reopened(journal)
     assert (list(again.sending), list(again.spilled), again.recorded) == ([2], [4], 1)
+    assert list(again.settled) == [1]
+    again.close()
+
+
+def test_what_is_settled_is_noted_where_files_cannot_be_replaced_too(out, monkeypatch):
+    journal = Journal(out)
+    for line in (1, 2):
+        journal.unsafe.add(line)
+    journal.done.add(2)
+    monkeypatch.setattr(locks, "_fcntl", None)
+    journal.tidy()
+    again = reopened(journal)
+    assert list(again.settled) == [2]
     again.close()
 
 
@@ -192,6 +205,7 @@ def test_a_bitmap_is_a_set(steps):
         (model.add if add else model.discard)(line)
     assert (list(bitmap), len(bitmap)) == (sorted(model), len(model))
     assert all(line in bitmap for line in model)
+    assert list(Bitmap.unpacked(bitmap.packed())) == sorted(model)
     assert bitmap.highest == max((line for add, line in steps if add), default=0)
 
 

@@ -134,11 +134,56 @@ async def test_an_output_that_was_removed_is_not_begun_again_unasked(tmp_path, u
     assert len(upstream.log) == 1
 
 
-async def test_another_template_or_method_is_refused(tmp_path, upstream, out):
+@pytest.mark.parametrize(
+    ("first", "then", "says"),
+    [
+        ({}, {"method": "POST"}, "--method='POST' cannot be used: the run was begun without it"),
+        ({"method": "PUT"}, {}, "--method is missing: the run that is to go on was begun with 'PUT'"),
+        ({"key_name": "Idempotency-Key"}, {}, "--idempotency-key is missing: .* begun with 'Idempotency-Key'"),
+        ({"key_name": "A"}, {"key_name": "B"}, "--idempotency-key='B' cannot be used: .* carried out twice"),
+        ({}, {"key_name": "A"}, "--idempotency-key='A' cannot be used: the run was begun without it"),
+    ],
+)
+async def test_options_that_make_other_requests_of_the_lines_are_refused(tmp_path, upstream, out, first, then, says):
     source = write(tmp_path / "in", *urls(upstream, 1))
+    await run(source, out, **first)
+    write(source, *urls(upstream, 1, 2))
+    with pytest.raises(OptionsError, match=f"{says}.*to begin again, remove the output"):
+        await run(source, out, **then)
+    assert len(upstream.log) == 1
+
+
+async def test_the_name_of_the_key_is_the_same_in_any_case(tmp_path, upstream, out):
+    """RFC 9110 section 5.1"""
+    source = write(tmp_path / "in", *urls(upstream, 1))
+    await run(source, out, key_name="Idempotency-Key")
+    assert (await run(source, out, key_name="idempotency-KEY")).exit_code == 0
+
+
+@pytest.mark.parametrize("key", [None, "Idempotency-Key"])
+@pytest.mark.parametrize("left", [0, 3])
+async def test_a_finished_post_whose_result_was_taken_out_is_not_sent_again_unasked(
+    tmp_path, upstream, out, key, left
+):
+    """ID-01"""
+    source = write(tmp_path / "in", *[{"url": url, "method": "POST"} for url in urls(upstream, *range(5))])
+    await run(source, out, key_name=key)
+    cut(out, left)
+    for again in ({}, {"retry_failed": True}):
+        with pytest.raises(OptionsError, match=r"result of line \d and of \d more is not in it any more"):
+            await run(source, out, key_name=key, **again)
+    assert len(upstream.log) == 5
+    report = await run(source, out, key_name=key, resend_unknown=True)
+    assert (report.exit_code, report.tally.sent, len(by_line(out))) == (0, 5 - left, 5)
+    assert (await run(source, out, key_name=key)).tally.sent == 0
+
+
+async def test_failed_posts_taken_out_to_be_sent_again_are_not_missed(tmp_path, upstream, out):
+    rows = [{"url": f"{upstream.url}/flaky/{n}?fail=1&code=500", "method": "POST"} for n in range(3)]
+    source = write(tmp_path / "in", *rows)
     await run(source, out)
-    with pytest.raises(OptionsError, match=r"--method='POST'.*begun with None"):
-        await run(source, out, method="POST")
+    await run(source, out, retry_failed=True, policy=Policy(concurrency=1, deadline=0.001))
+    assert (await run(source, out, retry_failed=True)).exit_code == 0
 
 
 async def test_the_second_of_two_runs_on_one_output_is_refused(tmp_path, upstream, out):
@@ -270,4 +315,4 @@ async def test_a_finished_journal_is_small_and_readable(tmp_path, upstream, out)
     await run(write(tmp_path / "in", *rows), out, ordered=True)
     records = [json.loads(line) for line in sidecar(out).read_text().splitlines()]
     assert records[0]["comity"] == "journal"
-    assert all(set(record) == {"from", "digests"} for record in records[1:])
+    assert [set(record) for record in records[1:]] == [{"from", "digests"}] * (len(records) - 2) + [{"settled"}]

@@ -39,6 +39,19 @@ class Bitmap:
             self._bits[line >> 3] &= ~(1 << (line & 7))
             self._count -= 1
 
+    def packed(self) -> bytes:
+        """Return the set as bytes, a bit for each number."""
+        return bytes(self._bits).rstrip(b"\0")
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Bitmap:
+        """Return the set that `packed` made bytes of."""
+        found = cls()
+        found._bits.extend(data)
+        found._count = int.from_bytes(data, "little").bit_count()
+        found.highest = max(int.from_bytes(data, "little").bit_length() - 1, 0)
+        return found
+
     def __contains__(self, line: int) -> bool:
         index = line >> 3
         return index < len(self._bits) and bool(self._bits[index] & (1 << (line & 7)))

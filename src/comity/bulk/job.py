@@ -85,6 +85,15 @@ class Job:
         """Return what turns lines into rows."""
         return RowParser(method=self.method, headers=self.headers, template=self.template)
 
+    def begun(self) -> dict[str, str]:
+        """Return the options that must be the same when the run goes on: they turn lines into requests."""
+        given = {
+            "--url": self.template.text if self.template is not None else None,
+            "--method": self.method,
+            "--idempotency-key": self.key_name,
+        }
+        return {option: value for option, value in given.items() if value is not None}
+
     def reader(self) -> Reader:
         """Return a reader of all inputs.
 
@@ -184,8 +193,7 @@ def _journal(job: Job) -> Journal | None:
             raise OptionsError("-o", job.output, "a file", "it is a directory")
         if not stat.S_ISREG(mode):
             return None
-    template = job.template.text if job.template is not None else None
-    return Journal(path.resolve(), template=template, method=job.method)
+    return Journal(path.resolve(), job.begun())
 
 
 def _output(job: Job, journal: Journal | None) -> Output:

@@ -3,13 +3,15 @@
 The output is the truth about what is finished: a line is done when its result stands there whole. The journal adds what
 the output cannot tell. It is text, one JSON record a line, only ever appended to:
 
-    {"comity": "journal", "version": 1, "nonce": ..., "template": ..., "method": ...}      the header
+    {"comity": "journal", "version": 1, "nonce": ..., "begun": {"--url": ..., ...}}      the header
     {"from": 1, "digests": ...}   8 bytes for each input line from that number on, keyed by the nonce
     {"sending": [7]}              a request that must not be sent twice is about to be sent; synced before its first byte
     {"unsent": [7]}               ... and it was not, or was refused
     {"finished": {...}}           a result that waits for its place in an ordered output
+    {"settled": ...}              a bit for each line that must not be sent twice and has its result in the output
 
-A line that is `sending` and not in the output has an unknown outcome. Records are written before what they protect: a
+A line that is `sending` and not in the output has an unknown outcome. One that is `settled` and not there was taken out
+by somebody: the run does not go on as if it had never been sent. Records are written before what they protect: a
 digest before the line's result, `sending` before the first byte. A process killed at any moment therefore loses
 nothing. A power cut can take results of the last moments, never a `sending`: what was lost is sent again, or is
 reported as unknown.
@@ -22,46 +24,18 @@ import base64
 import hashlib
 import os
 import secrets
-from array import array
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from comity.bulk.bitmap import Bitmap
 from comity.bulk.files import fdatasync, open_to_append, sync_directory, write_all
+from comity.bulk.history import DIGESTS, FINISHED, HEADER, Header, History, records, waiting_line
 from comity.bulk.lock import lock, lock_replacement, replaces_open_files, unlock
 from comity.errors import OptionsError, StoreError
 
-_VERSION = 1
 _FULL_BLOCK = 4096
-_DIGESTS, _FINISHED = b'{"from":', b'{"finished":'
-
-
-class Header(msgspec.Struct, kw_only=True):
-    """The first record: whose journal it is, and what turns lines into requests."""
-
-    comity: str = "journal"
-    version: int = _VERSION
-    nonce: str
-    template: str | None = None
-    method: str | None = None
-
-
-class _Line(msgspec.Struct):
-    line: int
-
-
-class _Record(msgspec.Struct):
-    start: int = msgspec.field(default=0, name="from")
-    digests: str = ""
-    sending: list[int] = []
-    unsent: list[int] = []
-    finished: _Line | None = None
-
-
-_decode_header = msgspec.json.Decoder(Header).decode
-_decode = msgspec.json.Decoder(_Record).decode
 _encode = msgspec.json.encode
 
 
@@ -70,14 +44,15 @@ class Journal:
 
     Args:
         output: the output's path.
-        template: the `--url` template, which must be the same when the run goes on.
-        method: the `--method`, likewise.
+        begun: option -> value, for those that must be the same when the run goes on.
 
     Attributes:
         fresh: whether there was no journal before.
         nonce: random text of this journal, the same after a kill.
         done: lines with a result; the owner fills it from the output.
         sending: lines that were about to be sent and have no result, as far as the journal knows.
+        settled: lines that must not be sent twice and whose result was safe in the output when a run ended.
+        unsafe: lines that reached the wire and must not be sent twice; they are settled at the end.
         spilled: line -> place of its result, for results that wait for their turn.
 
     Raises:
@@ -85,25 +60,26 @@ class Journal:
         StoreError: the journal cannot be written.
     """
 
-    def __init__(self, output: Path, *, template: str | None = None, method: str | None = None) -> None:
+    def __init__(self, output: Path, begun: Mapping[str, str] | None = None) -> None:
         self.output = output
         self.path = output.with_name(output.name + ".comity")
         self.done = Bitmap()
-        self.sending = Bitmap()
-        self.spilled: dict[int, tuple[int, int]] = {}
-        self._old = array("Q")
+        self.unsafe = Bitmap()
         self._pending_from, self._pending = 0, bytearray()
         self._intents: list[int] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._committing: asyncio.Task[None] | None = None
-        self._wasteful = False
         self._fd = self._open()
         try:
             self.fresh = os.fstat(self._fd).st_size == 0
+            history = History(self._fd)
+            self.nonce = history.nonce
+            self.sending, self.settled, self.spilled = history.sending, history.settled, history.spilled
+            self._old, self._wasteful = history.digests, bool(history.spilled)
             if self.fresh:
-                self._begin(template, method)
+                self._begin(begun or {})
             else:
-                self._load(template, method)
+                self._load(history, begun or {})
         except BaseException:
             self.close()
             raise
@@ -156,6 +132,7 @@ class Journal:
     def unsend(self, line: int) -> None:
         """Note that a request was not sent after all, or was refused, so that it may be sent again."""
         self.sending.discard(line)
+        self.settled.discard(line)
         if line in self._intents:
             self._intents.remove(line)
         else:
@@ -164,8 +141,8 @@ class Journal:
     def spill(self, line: int, result: bytes) -> None:
         """Keep a result until its place in the output comes."""
         self.flush()
-        place = os.lseek(self._fd, 0, os.SEEK_END) + len(_FINISHED)
-        self._write(_FINISHED + result + b"}\n")
+        place = os.lseek(self._fd, 0, os.SEEK_END) + len(FINISHED)
+        self._write(FINISHED + result + b"}\n")
         self.spilled[line] = (place, len(result))
         self._wasteful = True
 
@@ -191,19 +168,26 @@ class Journal:
             self._append({"sending": lines})
 
     def tidy(self) -> None:
-        """Write the journal anew without what is settled, in one step, when it holds much of that."""
+        """Note what is settled, and write the journal anew without what that makes idle, in one step.
+
+        Call it when the output is on the disk.
+        """
         self.flush()
+        settled = self._settle()
         if not (self._wasteful or len(self.sending)) or not replaces_open_files():
+            if settled:
+                self._write(settled)
             return
         temporary = self.path.with_name(self.path.name + ".new")
         fd = open_to_append(temporary, empty=True)
         try:
-            for _, record in self._records():
-                if record.startswith((_DIGESTS, b'{"comity":')) or self._waits(record):
+            for _, record in records(self._fd):
+                if record.startswith((DIGESTS, HEADER)) or self._waits(record):
                     write_all(fd, record)
             open_lines = [line for line in self.sending if line not in self.done]
             if open_lines:
                 write_all(fd, _encode({"sending": open_lines}) + b"\n")
+            write_all(fd, settled)
             os.fsync(fd)
             # Locked before it takes the old one's place, so that no run can slip in between.
             lock_replacement(fd)
@@ -228,10 +212,18 @@ class Journal:
         return self.nonce.encode()
 
     def _waits(self, record: bytes) -> bool:
-        if not record.startswith(_FINISHED):
-            return False
-        finished = _decode(record).finished
-        return finished is not None and finished.line not in self.done
+        line = waiting_line(record)
+        return line > 0 and line not in self.done
+
+    def _settle(self) -> bytes:
+        """Return the record of all settled lines, b"" when there is none."""
+        for lines in (self.unsafe, self.sending):
+            for line in lines:
+                if line in self.done:
+                    self.settled.add(line)
+        if not len(self.settled):
+            return b""
+        return _encode({"settled": base64.b64encode(self.settled.packed()).decode()}) + b"\n"
 
     def _open(self) -> int:
         before = self.path.exists()
@@ -248,37 +240,18 @@ class Journal:
             raise OptionsError("-o", str(self.output), allowed, f"{self.path.name} is locked")
         return fd
 
-    def _begin(self, template: str | None, method: str | None) -> None:
+    def _begin(self, begun: Mapping[str, str]) -> None:
         self.nonce = secrets.token_hex(16)
-        self._write(_encode(Header(nonce=self.nonce, template=template, method=method)) + b"\n")
+        self._write(_encode(Header(nonce=self.nonce, begun=dict(begun))) + b"\n")
 
-    def _load(self, template: str | None, method: str | None) -> None:
-        records = self._records()
-        place, first = next(records, (0, b""))
-        try:
-            header = _decode_header(first)
-        except msgspec.DecodeError:
-            header = Header(nonce="", comity="")
-        if header.comity != "journal" or header.version != _VERSION:
+    def _load(self, history: History, begun: Mapping[str, str]) -> None:
+        if not history.nonce:
             raise OptionsError(
                 "-o", str(self.output), "an output with a journal of this version", f"{self.path} is none"
             )
-        for option, was, given in (("--url", header.template, template), ("--method", header.method, method)):
-            if was != given:
-                raise OptionsError(option, given, f"the run that is to go on was begun with {was!r}")
-        self.nonce = header.nonce
-        end = len(first)
-        for place, data in records:
-            try:
-                record = _decode(data) if data.endswith(b"\n") else None
-            except msgspec.DecodeError:
-                record = None
-            if record is None:
-                break
-            self._apply(record, place, len(data))
-            end = place + len(data)
+        history.check_options(begun)
         # What a kill or a power cut tore off protects nothing: it was to be whole before the next step was taken.
-        os.ftruncate(self._fd, end)
+        os.ftruncate(self._fd, history.end)
         self._check_output()
 
     def _check_output(self) -> None:
@@ -287,29 +260,6 @@ class Journal:
             raise OptionsError(
                 "-o", str(self.output), "the output of the run that its journal tells of", f"it is gone; {hint}"
             )
-
-    def _apply(self, record: _Record, place: int, size: int) -> None:
-        if record.digests:
-            digests = array("Q", base64.b64decode(record.digests))
-            end = record.start + len(digests)
-            if end > len(self._old):
-                self._old.frombytes(bytes(8 * (end - len(self._old))))
-            self._old[record.start : end] = digests
-        for line in record.sending:
-            self.sending.add(line)
-        for line in record.unsent:
-            self.sending.discard(line)
-        if record.finished is not None:
-            self.spilled[record.finished.line] = (place + len(_FINISHED), size - len(_FINISHED) - 2)
-            self._wasteful = True
-
-    def _records(self) -> Iterator[tuple[int, bytes]]:
-        place = 0
-        with open(os.dup(self._fd), "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.seek(0)
-            for data in file:
-                yield place, data
-                place += len(data)
 
     def _note(self, line: int, digest: bytes) -> None:
         following = self._pending_from + len(self._pending) // 8

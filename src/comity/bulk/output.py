@@ -49,6 +49,11 @@ class Found(msgspec.Struct):
             return True
         return not self.ok and self.status is None and any(each.sent != "no" for each in self.attempts)
 
+    @property
+    def reached(self) -> bool:
+        """Whether the request reached the wire, or may have."""
+        return self.unknown or any(each.sent != "no" for each in self.attempts)
+
 
 class Output(Protocol):
     """Where results go."""

@@ -56,7 +56,8 @@ def scan(output: Output, journal: Journal, again: Again) -> Before:
     """Fill the journal's bitmap from the output, and drop the results that are to be replaced.
 
     Raises:
-        OptionsError: the output holds what is no result, or two results of a line.
+        OptionsError: the output holds what is no result, or two results of a line, or lacks one of a request that must
+            not be sent twice.
         StoreError: the output cannot be written anew.
     """
     before, dropped = Before(), False
@@ -64,19 +65,40 @@ def scan(output: Output, journal: Journal, again: Again) -> Before:
         if again.wants(found):
             dropped = True
             # Its outcome is settled: it stands in the output until the file without it takes its place.
-            if found.line in journal.sending:
+            if found.line in journal.sending or found.line in journal.settled:
                 journal.unsend(found.line)
             continue
         if found.line in journal.done:
             hint = f"line {found.line} stands in it twice"
             raise OptionsError("-o", str(journal.output), "an output that nothing else has written to", hint)
         journal.done.add(found.line)
+        if found.reached and found.method not in IDEMPOTENT_METHODS:
+            journal.unsafe.add(found.line)
         before.failed += not found.ok
         before.unknown += not found.ok and again.is_unknown(found)
     before.finished = len(journal.done)
+    _check_settled(journal, again)
     if dropped:
         output.keep(lambda found: not again.wants(found))
     return before
+
+
+def _check_settled(journal: Journal, again: Again) -> None:
+    """Refuse an output from which a result was taken whose request must not be sent twice."""
+    missing = [line for line in journal.settled if line not in journal.done]
+    if again.unknown:
+        for line in missing:
+            journal.unsend(line)
+    elif missing:
+        more = f" and of {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        reason = (
+            f"the result of line {missing[0]}{more} is not in it any more, and sending such a request again could "
+            "carry it out twice"
+        )
+        hint = (
+            "put the output back, or let --resend-unknown send them again; to begin again, remove it and its .comity file"
+        )
+        raise OptionsError("-o", str(journal.output), hint=hint, reason=reason)
 
 
 async def verify(inputs: Sequence[str], parser: RowParser, journal: Journal) -> None:

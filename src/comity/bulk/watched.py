@@ -68,6 +68,8 @@ class Watched:
         outcome = exchange.outcome
         progress.uncertain = outcome.status is None and outcome.sent != "no"
         if outcome.sent != "no":
+            if self.journal is not None and request.method not in IDEMPOTENT_METHODS:
+                self.journal.unsafe.add(row.line)
             tally.sent += 1
             tally.retried += progress.sends > 0
             progress.sends += 1
