@@ -107,6 +107,14 @@ def test_a_blocked_host_says_until_when():
     assert "api.example wants no request before 2023-11-14 22:15:00 UTC (50 s from now)" in str(seen.error)
 
 
+def test_a_paused_host_says_that_the_wait_is_longer_than_this_request_may():
+    """The server named no time: it wants nothing in particular, and others may wait."""
+    asked = (Asked(gets=answers(429, 200)), Asked(at=0.2, deadline=0.3))
+    (_, seen), _ = play("async", *asked, policy=policy())
+    assert "api.example is paused after a refusal until" in str(seen.error)
+    assert "longer than this request may wait" in str(seen.error)
+
+
 # What the server sees is what is counted
 
 
