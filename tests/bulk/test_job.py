@@ -78,6 +78,30 @@ async def test_a_body_that_says_json_and_is_none_is_an_error(tmp_path, upstream)
     assert (row["ok"], row["status"], row["body"], row["error"]["type"]) == (False, 200, "oops", "BadResponse")
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "kept"),
+    [
+        ("application/json", "{%22a%22:[%22%5Cud800x%22]}", {"a": ["\ufffdx"]}),
+        ("text/plain;charset=utf-7", "%2B2AA-", "\ufffd"),
+        ("text/plain;charset=punycode", "abc-%C3%BF", "abc-\u00ff"),
+        ("application/json", "[" * 1500 + "]" * 1500, "[" * 1500 + "]" * 1500),
+    ],
+)
+async def test_a_body_that_no_line_of_json_can_hold_ends_no_run(tmp_path, upstream, kind, body, kept):
+    source = write(tmp_path / "in", f"{upstream.url}/status/200?type={kind}&body={body}", f"{upstream.url}/ok/1")
+    await run(source, tmp_path / "out")
+    found = by_line(tmp_path / "out")
+    assert found[2]["ok"]
+    assert found[1]["body"] == kept
+    assert (await run(source, tmp_path / "out")).tally.sent == 0
+
+
+async def test_an_ordered_run_goes_on_when_its_first_row_ends_last(tmp_path, upstream):
+    rows = [f"{upstream.url}/ok/{n}?ms={300 if n == 0 else 0}" for n in range(300)]
+    await run(write(tmp_path / "in", *rows), tmp_path / "out", Policy(concurrency=4), ordered=True)
+    assert [row["line"] for row in results(tmp_path / "out")] == list(range(1, 301))
+
+
 async def test_bodies_can_be_left_out_and_are_bounded(tmp_path, upstream):
     """HB-01"""
     source = write(tmp_path / "in", f"{upstream.url}/ok/1?bytes=2000")

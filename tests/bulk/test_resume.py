@@ -162,9 +162,7 @@ async def test_the_name_of_the_key_is_the_same_in_any_case(tmp_path, upstream, o
 
 @pytest.mark.parametrize("key", [None, "Idempotency-Key"])
 @pytest.mark.parametrize("left", [0, 3])
-async def test_a_finished_post_whose_result_was_taken_out_is_not_sent_again_unasked(
-    tmp_path, upstream, out, key, left
-):
+async def test_a_finished_post_whose_result_was_taken_out_is_not_sent_again_unasked(tmp_path, upstream, out, key, left):
     """ID-01"""
     source = write(tmp_path / "in", *[{"url": url, "method": "POST"} for url in urls(upstream, *range(5))])
     await run(source, out, key_name=key)

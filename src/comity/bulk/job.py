@@ -33,8 +33,8 @@ from comity.bulk.watched import Watched
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
 from comity.client.transport import Transport
-from comity.policy.host_rules import HostRules
 from comity.errors import OptionsError
+from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
 
 MAX_BODY = 16 * 1024 * 1024

@@ -18,6 +18,8 @@ from comity.policy.attempt import Attempt
 
 _encode = msgspec.json.Encoder().encode
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
+_MARGIN = 100
+_OPENED, _CLOSED = b"[" * _MARGIN, b"]" * _MARGIN
 
 
 class ErrorEntry(msgspec.Struct, gc=False):
@@ -129,8 +131,19 @@ def of_unknown(row: Row | Invalid) -> Result:
 
 
 def encode(result: Result) -> bytes:
-    """Return a result as one line of JSON, without its end."""
-    return _encode(result)
+    """Return a result as one line of JSON, without its end.
+
+    Half a surrogate pair, which no UTF-8 can hold (RFC 3629 section 3), becomes U+FFFD.
+    """
+    try:
+        return _encode(result)
+    except UnicodeEncodeError:
+        result.id, result.url, result.body = _sound(result.id), _sound(result.url), _sound(result.body)
+        for entry in result.attempts:
+            entry.error = _sound(entry.error)
+        if result.error is not msgspec.UNSET:
+            result.error.message = _sound(result.error.message)
+        return _encode(result)
 
 
 def body_of(response: Response) -> Any:
@@ -140,23 +153,39 @@ def body_of(response: Response) -> Any:
     allows between values only.
 
     Raises:
-        BadResponse: it says it is JSON and is not.
+        BadResponse: it says it is JSON and is not, or is nested too deep to be read again.
     """
     content = response.content
     kind = media.kind(response.headers.get("content-type"))
     if kind == "json" and content and content[0] in b'{["-0123456789tfn \n' and _is_plain_json(content):
         return msgspec.Raw(content.replace(b"\r", b" ").replace(b"\n", b" ").strip())
-    data = response.data
+    try:
+        data = _sound(response.data) if kind == "json" else response.data
+    except RecursionError:
+        raise BadResponse("the body's JSON is nested too deep", response=response) from None
     return {"base64": base64.b64encode(data).decode()} if isinstance(data, bytes) else data
 
 
 def _is_plain_json(content: bytes) -> bool:
+    deep = content.count(b"[") + content.count(b"{") > _MARGIN
     try:
         content.decode()
-        _skip(content)
+        # A result adds levels of its own, and whoever reads it may have used some.
+        _skip(_OPENED + content + _CLOSED if deep else content)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
         return False
     return True
+
+
+def _sound(value: Any) -> Any:
+    """Return a value without halves of surrogate pairs."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_sound(each) for each in value]
+    if isinstance(value, dict):
+        return {_sound(name): _sound(each) for name, each in value.items()}
+    return value
 
 
 def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:

@@ -95,9 +95,7 @@ def _check_settled(journal: Journal, again: Again) -> None:
             f"the result of line {missing[0]}{more} is not in it any more, and sending such a request again could "
             "carry it out twice"
         )
-        hint = (
-            "put the output back, or let --resend-unknown send them again; to begin again, remove it and its .comity file"
-        )
+        hint = "put the output back, or let --resend-unknown send them again; to begin again, remove it and its .comity file"
         raise OptionsError("-o", str(journal.output), hint=hint, reason=reason)
 
 

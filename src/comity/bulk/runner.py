@@ -154,6 +154,10 @@ class Runner:
         except TOLD as error:
             self.fail(error)
 
+    def _wake_feeder(self) -> None:
+        if not self._wake.is_set() and not self._full():
+            self._wake.set()
+
     def _full(self) -> bool:
         return self.backlog.full or (self.plan.ahead > 0 and self.sink.ahead >= self.plan.ahead)
 
@@ -207,14 +211,15 @@ class Runner:
             if lane.workers - lane.parked > lane.width:
                 return
             row = self.backlog.pop(lane)
-            if not self._wake.is_set() and not self._full():
-                self._wake.set()
+            self._wake_feeder()
             self._tasks[task] = row
             try:
                 await self._send(row, lane)
             finally:
                 self._tasks[task] = None
                 lane.parked -= row.progress.parked
+            # A result that others waited for makes room in an ordered output.
+            self._wake_feeder()
             # One turn of the loop, in which the results of the others come in too: one write takes them all.
             await asyncio.sleep(0)
             if not self.sink.has_room:

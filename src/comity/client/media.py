@@ -48,7 +48,8 @@ def charset(content_type: str | None) -> str:
         return "utf-8"
     try:
         codec = codecs.lookup(found[1])
-        b"0000".decode(codec.name, errors="replace")  # refuses codecs that make no text, such as "hex"
+        # Refuses codecs that make no text, such as "hex", and those that read no other bytes, such as "punycode".
+        b"0000-\xff".decode(codec.name, errors="replace")
     except (LookupError, ValueError):
         return "utf-8"
     return codec.name
