@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 
@@ -27,15 +26,24 @@ GENEROUS = 30
 CALL = Call(host="api.example", retry=Retry(backoff=Backoff(base=3600, cap=None)), idempotent=True)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Let SIGINT raise KeyboardInterrupt, whatever else handled it before."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Interrupting:
-    """The real clock, but the main thread's first wait is met by Ctrl-C."""
+    """The real clock, but a wait of the main thread is met by Ctrl-C."""
 
     now = staticmethod(MONOTONIC.now)
     wall = staticmethod(MONOTONIC.wall)
 
     def signal(self):
-        if threading.current_thread() is threading.main_thread():
-            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+        main = threading.main_thread()
+        if threading.current_thread() is main:
+            threading.Timer(0.01, signal.pthread_kill, (main.ident, signal.SIGINT)).start()
         return MONOTONIC.signal()
 
 
@@ -52,6 +60,7 @@ def works(engine):
     return not thread.is_alive()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_while_waiting_for_a_turn_gives_up_the_place():
     """Ctrl-C in a thread that waits at the gate."""
     limiter = Limiter(1, clock=Interrupting())
@@ -73,6 +82,7 @@ def test_an_interrupt_while_waiting_for_a_turn_gives_up_the_place():
     assert idle(limiter)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_while_waiting_for_a_retry_ends_the_call():
     """CP-079: Ctrl-C in a thread that waits for its backoff of an hour."""
     engine = ThreadEngine(Hosts(policy(concurrency=1), clock=Interrupting()))
