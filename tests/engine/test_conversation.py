@@ -66,7 +66,7 @@ def test_the_history_is_on_the_error_of_a_call_that_gets_no_further_turn(engine)
     (seen, _), _ = play(engine, *asked, policy=policy(concurrency=1))
     assert (seen.ends, seen.until) == ("TimedOut", 30)
     assert [attempt.status for attempt in seen.attempts] == [500]
-    assert str(seen.error) == "the deadline of 30 s passed before its turn came; it was not sent"
+    assert str(seen.error) == "the deadline of 30 s passed before its turn came; it was not sent again"
 
 
 @on_both_engines

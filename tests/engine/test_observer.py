@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from comity.engine.observer import observer
+from comity.errors import OptionsError
 from comity.policy.events import Event
 from tests.engine.scenarios import Asked, Play, Scenario, answers, policy
 
@@ -51,3 +52,12 @@ def test_a_call_goes_on_under_an_observer_that_always_raises(engine, caplog):
     seen = Play(Scenario(name="", policy=policy(), asked=(asked,)), raises).on(engine)
     assert (tuple(seen[0].starts), seen[0].ends) == (asked.starts, asked.ends)
     assert len(caplog.records) == 1
+
+
+async def awaited(_event):
+    pass
+
+
+def test_a_function_that_has_to_be_awaited_is_refused():
+    with pytest.raises(OptionsError, match=r"on_event=.*a plain function"):
+        observer(awaited)

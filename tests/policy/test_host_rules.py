@@ -45,6 +45,7 @@ RULES = {
         ("example.org", 7),
         ("www.example.org.", 7),
         ("notdeezer.com", 10),
+        ("8.127.0.0.1:8471", 10),
         ("deezer.com.evil.example", 10),
         ("com", 10),
         ("", 10),
@@ -64,7 +65,7 @@ def test_a_mapping_changes_single_options_of_the_default():
 @pytest.mark.parametrize(
     "key",
     ["", ".", ".deezer.com", "https://deezer.com", "deezer.com/x", "*.deezer.com", "a b", "bücher.de", "deezer.com:",
-     "deezer.com:http", "deezer.com:0", "[::1", "[::1]:x", "a@b", "a..b"],
+     "deezer.com:http", "deezer.com:0", "[::1", "[::1]:x", "a@b", "a..b", "0.0.1", "1"],
 )  # fmt: skip
 def test_a_key_that_names_no_host_is_refused(key):
     with pytest.raises(OptionsError, match=r"hosts.*host name"):

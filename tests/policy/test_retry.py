@@ -159,8 +159,31 @@ def test_a_post_is_not_repeated_when_it_may_have_arrived(outcome):
 def test_any_method_may_be_retried_when_the_caller_says_so():
     """HT-027: the caller's choice."""
     retry = Retry(backoff=PLAIN, idempotent="any")
-    assert after(POST, retry=retry, status=500) == at(1, "500")
     assert retry.repeatable(SimpleNamespace(method="POST"))
+    assert after(replace(POST, idempotent=True), retry=retry, status=500) == at(1, "500")
+    assert after(POST, retry=retry, status=500) == GiveUp("method"), "and what one request says counts for more"
+
+
+async def undecided(_request):
+    return False
+
+
+class Undecided:
+    async def __call__(self, _request):
+        return False
+
+
+@pytest.mark.parametrize("function", [undecided, Undecided()])
+@pytest.mark.parametrize("option", ["idempotent", "backoff"])
+def test_a_function_that_has_to_be_awaited_is_refused(option, function):
+    with pytest.raises(OptionsError, match=rf"retry\.{option}=.*a plain function"):
+        Retry(**{option: function})
+
+
+def test_a_function_that_does_not_answer_true_or_false_is_named():
+    retry = Retry(idempotent=lambda _request: "no")
+    with pytest.raises(OptionsError, match=r"retry\.idempotent \(function returned\)='no'"):
+        retry.repeatable(SimpleNamespace(method="POST"))
 
 
 def test_a_keyed_request_counts_as_idempotent():

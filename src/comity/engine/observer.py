@@ -10,6 +10,7 @@ from comity.engine.clock import Clock
 from comity.policy.attempt import Attempt
 from comity.policy.events import Event, EventType
 from comity.policy.retry import Decision, Done, GiveUp, RetryAt
+from comity.policy.units import plain_function
 
 Observe = Callable[[Event], object]
 
@@ -20,6 +21,7 @@ def observer(observe: Observe | None) -> Observe | None:
     """Return `observe` made safe: what it raises is logged, once per kind of error, and goes no further."""
     if observe is None:
         return None
+    plain_function(observe, "on_event")
     seen: set[type[BaseException]] = set()
 
     def safely(event: Event) -> None:

@@ -38,8 +38,9 @@ def refusal(
     now = gate.clock.now()
     waited = (now - asked) / 1e9
     common = {"request": request, "attempts": attempts}
+    fate = "it was not sent again" if attempts else "it was not sent"
     if ticket.state is State.CLOSED:
-        return ClientClosed("closed before its turn came; it was not sent", **common)
+        return ClientClosed(f"closed before its turn came; {fate}", **common)
     if ticket.state is State.BLOCKED:
         hold = gate.core.hold
         seconds, until = max(0, hold - now) / 1e9, moment(gate.clock, hold)
@@ -48,15 +49,15 @@ def refusal(
             text = f"{gate.core.name} wants no request before {when}"
         else:
             text = f"{gate.core.name} is paused after a refusal until {when}, longer than this request may wait"
-        return HostBlocked(f"{text}; it was not sent", until=until, retry_after=seconds, **common)
+        return HostBlocked(f"{text}; {fate}", until=until, retry_after=seconds, **common)
     if deadline is not None and ticket.deadline == deadline:
         limit = (deadline - began) / 1e9
-        text = f"the deadline of {_text(limit)} s passed before its turn came; it was not sent"
+        text = f"the deadline of {_text(limit)} s passed before its turn came; {fate}"
         return TimedOut(text, phase="deadline", seconds=limit, sent="no", **common)
     start = gate.earliest(ticket)
     needed = None if start >= NEVER else (start - now) / 1e9
     more = "" if needed is None else f"; the limits allow the next start in {_text(needed)} s"
-    text = f"no turn within {_text(waited)} s{more}; it was not sent"
+    text = f"no turn within {_text(waited)} s{more}; {fate}"
     return QueueTimeout(text, waited=waited, needed=needed, **common)
 
 

@@ -12,11 +12,13 @@
 A reset that is a number is read by its size: up to 366 days it is a delay in seconds; from 10**9 to 10**11 an instant in
 seconds since the epoch, from 10**12 to 10**14 in milliseconds; anything else fits no plausible instant. What is malformed
 or implausible counts as absent: a guess would be worse than the ordinary backoff. Instants are compared with the
-answer's own `Date`, so a wrong clock on either side does no harm, and a past instant is a wait of 0.
+answer's own `Date`, so a wrong clock on either side does no harm, and a past instant is a wait of 0. Only a Retry-After that
+is sound but longer than 366 days counts, as 366 days: the server wants no request, however it meant it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -27,6 +29,8 @@ from comity.policy.quotas import LONGEST, Quota, families, reset, structured
 from comity.policy.structured import whole
 from comity.policy.units import NS, decimal
 
+_VALUES = re.compile(r"\s*((?:[A-Za-z]{3,9}, )?[^,]+)")
+_MANY_DIGITS = re.compile(r"[0-9]{19,}")
 _TOO_LONG = 4_096  # characters; no such field says anything about waiting, and reading it would cost time
 
 
@@ -69,7 +73,7 @@ def read_hints(
     for name, value in headers:
         key = name.lower()
         if key in known:
-            found[key] = f"{found[key]}, {value}" if key in found else value
+            found[key] = f"{found[key]}, {value.strip()}" if key in found else value
     if len(found) <= len(CONTEXT) and found.keys() <= CONTEXT:
         return NO_HINTS
     fields = {key: value.strip(" \t") for key, value in found.items() if len(value) <= _TOO_LONG}
@@ -94,16 +98,33 @@ def _cached(fields: Mapping[str, str]) -> bool:
 
 def _retry_after(fields: Mapping[str, str], names: HeaderNames, present: Callable[[], int]) -> int | None:
     """Return the wait that was asked for; the finest statement of it counts."""
-    text = fields.get("retry-after", "")
     wait = decimal(fields.get("retry-after-ms", ""), 1_000_000)
-    wait = decimal(text) if wait is None else wait
-    if wait is None and text:
-        now = present()
-        instant = http_date(text, now)
-        wait = None if instant is None else max(0, instant - now)
+    if wait is None and "retry-after" in fields:
+        wait = _longest(fields["retry-after"], present)
     if wait is None and names.retry_after is not None:
         wait = reset(fields.get(names.retry_after, ""), present)
-    return wait if wait is not None and wait <= LONGEST else None
+    return None if wait is None else min(wait, LONGEST)
+
+
+def _longest(text: str, present: Callable[[], int]) -> int | None:
+    """Return the wait that a Retry-After names; of several that stand in one answer the longest.
+
+    A field that is sent twice is joined by commas, and a date has a comma of its own.
+    """
+    waits = [_wait(each.strip(), present) for each in _VALUES.findall(text)]
+    named = [wait for wait in waits if wait is not None]
+    return max(named) if named and len(named) == len(waits) else None
+
+
+def _wait(text: str, present: Callable[[], int]) -> int | None:
+    if _MANY_DIGITS.fullmatch(text):
+        return LONGEST
+    wait = decimal(text)
+    if wait is not None:
+        return wait
+    now = present()
+    instant = http_date(text, now)
+    return None if instant is None else max(0, instant - now)
 
 
 def _until_reset(quotas: Iterable[Quota]) -> int | None:

@@ -51,7 +51,7 @@ class HostRules:
             for key in (suffix + port, suffix):
                 if key in self._named:
                     return key, self._named[key]
-            suffix = suffix.partition(".")[2]
+            suffix = "" if _is_address(name) else suffix.partition(".")[2]
         return name + port, self.default
 
     def _policy(self, key: str, given: PolicyGiven) -> Policy:
@@ -75,9 +75,15 @@ def _split(host: str) -> tuple[str, str]:
     return name.removesuffix("."), port
 
 
+def _is_address(name: str) -> bool:
+    """Return whether a name is an IP address, which has no subdomains: no top-level domain is a number (RFC 3696, 2)."""
+    return name.startswith("[") or name.rpartition(".")[2].isdigit()
+
+
 def _key(key: str) -> str:
     name, port = _split(str(key))
-    if not _KEY.fullmatch(name + port):
+    part_of_address = _is_address(name) and not name.startswith("[") and name.count(".") != 3
+    if not _KEY.fullmatch(name + port) or part_of_address:
         raise OptionsError(
             "hosts",
             key,

@@ -23,7 +23,7 @@ from comity.errors import OptionsError, Sent
 from comity.policy.backoff import Backoff
 from comity.policy.naming import check_choice, named_options
 from comity.policy.outcome import Failure, Outcome
-from comity.policy.units import Seconds, as_ns, duration, flag, integer, required, seconds, to_seconds
+from comity.policy.units import Seconds, as_ns, duration, flag, integer, plain_function, required, seconds, to_seconds
 
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """RFC 9110, 9.2.2."""
@@ -116,8 +116,12 @@ class Retry:
     ) -> None:
         if not isinstance(backoff, Backoff) and not callable(backoff):
             raise OptionsError("retry.backoff", backoff, "a Backoff(...) or a function of RetryInfo")
+        if not isinstance(backoff, Backoff):
+            plain_function(backoff, "retry.backoff")
         check_choice(over_cap, "retry.over_cap", ("fail", "clamp"))
-        if not callable(idempotent):
+        if callable(idempotent):
+            plain_function(idempotent, "retry.idempotent")
+        else:
             check_choice(idempotent, "retry.idempotent", ("methods", "any"))
         sends = _attempts(attempts, retries)
         longest = duration(max_retry_after, "retry.max_retry_after")
@@ -149,7 +153,7 @@ class Retry:
         """
         if self.idempotent == "any" or request.method.upper() in IDEMPOTENT_METHODS:
             return True
-        return callable(self.idempotent) and bool(self.idempotent(request))
+        return callable(self.idempotent) and flag(self.idempotent(request), "retry.idempotent (function returned)")
 
 
 @dataclass(slots=True)
@@ -277,7 +281,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
 def _obstacle(retry: Retry, call: CallState, outcome: Outcome) -> Why | None:
     """Say what forbids another send, apart from time."""
     if outcome.sent != "no":
-        if outcome.status != 429 and not (call.idempotent or call.keyed or retry.idempotent == "any"):
+        if outcome.status != 429 and not (call.idempotent or call.keyed):
             return "method"
         if not call.replayable:
             return "body"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from typing import TypeGuard
 
 from comity.errors import OptionsError
@@ -200,6 +201,17 @@ def flag(value: object, option: str) -> bool:
     if isinstance(value, bool):
         return value
     raise OptionsError(option, value, "True or False")
+
+
+def plain_function(value: object, option: str) -> None:
+    """Refuse what is no function, or one that has to be awaited.
+
+    Raises:
+        OptionsError: it is none, or one that has to be awaited: its decision would never come.
+    """
+    called = getattr(type(value), "__call__", None)  # noqa: B004 - what is asked is whether the call has to be awaited
+    if not callable(value) or iscoroutinefunction(value) or iscoroutinefunction(called):
+        raise OptionsError(option, value, "a plain function (def, not async def)")
 
 
 def unit_name(value: object, option: str) -> str:
