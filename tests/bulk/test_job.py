@@ -8,6 +8,7 @@ import sqlite3
 
 import pytest
 
+from comity.bulk.body import BodyTemplate
 from comity.bulk.template import UrlTemplate
 from comity.errors import OptionsError, StoreError
 from comity.policy.options import Policy
@@ -166,6 +167,16 @@ async def test_tables_fill_a_template_with_encoded_values(tmp_path, upstream):
     assert "3 values for 2 columns" in found[8]["error"]["message"]
 
 
+async def test_a_table_may_be_separated_by_anything_and_sends_bodies(tmp_path, upstream):
+    (tmp_path / "in.csv").write_text('sku;n\n"a;b";3\n', encoding="utf-8")
+    options = {"template": UrlTemplate(upstream.url + "/echo?{n}"), "body": BodyTemplate('["{sku}", {n}]', "--json")}
+    await run(tmp_path / "in.csv", tmp_path / "out", delimiter=";", id_column="sku", **options)
+    (found,) = results(tmp_path / "out")
+    assert (found["id"], found["method"], found["body"]["body"]["text"]) == ("a;b", "POST", '["a;b", 3]')
+    with pytest.raises(OptionsError, match="--json is missing"):
+        await run(tmp_path / "in.csv", tmp_path / "out", delimiter=";", id_column="sku", template=options["template"])
+
+
 async def test_tabs_and_gzip_are_read_too(tmp_path, upstream):
     (tmp_path / "in.tsv.gz").write_bytes(gzip.compress(f"url\tid\n{upstream.url}/ok/1\ta\n".encode()))
     await run(tmp_path / "in.tsv.gz", tmp_path / "out")
@@ -176,13 +187,15 @@ async def test_lines_count_on_through_several_inputs(tmp_path, upstream):
     first = write(tmp_path / "a", f"{upstream.url}/ok/1", "", f"{upstream.url}/ok/2")
     second = write(tmp_path / "b.csv", "url", f"{upstream.url}/ok/3")
     await bulk_job.run(Job(inputs=(str(first), str(second)), output=str(tmp_path / "out"), progress="off"))
-    assert sorted(by_line(tmp_path / "out")) == [1, 3, 5]
+    found = by_line(tmp_path / "out")
+    assert {line: row["input"] for line, row in found.items()} == {1: str(first), 3: str(first), 5: str(second)}
 
 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
         ("in.csv", "id\n1\n", "column named url"),
+        ("in.csv", "id;url\n1;http://a/\n", "separated by ';'; give --delimiter"),
         ("in.json", '[\n{"url": "http://a/"}\n]\n', "jq -c"),
         ("in.jsonl", None, "UTF-16"),
     ],

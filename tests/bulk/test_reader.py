@@ -72,7 +72,7 @@ async def test_form_is_seen_from_the_first_line_when_the_name_does_not_tell(tmp_
 
 
 async def test_a_table_needs_the_columns_of_its_template(tmp_path):
-    with pytest.raises(OptionsError, match="has the columns a, b; not 'id'"):
+    with pytest.raises(OptionsError, match=r"--url='http://a/{id}'.* has the columns a, b, not 'id'"):
         await read(write(tmp_path / "in.csv", "a,b\n1,2\n"), template=UrlTemplate("http://a/{id}"))
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from comity.bulk.body import BodyTemplate
 from comity.bulk.rows import Invalid, Row, RowParser
 from comity.bulk.template import UrlTemplate
 from comity.errors import OptionsError
@@ -160,7 +161,19 @@ def test_a_column_that_an_object_lacks_is_told():
 
 
 @pytest.mark.parametrize(
-    "text", ["http://a/", "http://a/{}", "http://a/{x!r}", "http://a/{x:5}", "http://a/{x.y}", "http://a/{x"]
+    "text",
+    [
+        "http://a/",
+        "http://a/{}",
+        "htp://a/{x}",
+        "a/{x}",
+        "http:///{x}",
+        "http://a:99999/{x}",
+        "http://a/{x!r}",
+        "http://a/{x:5}",
+        "http://a/{x.y}",
+        "http://a/{x",
+    ],
 )
 def test_a_template_takes_names_of_columns_alone(text):
     with pytest.raises(OptionsError, match="--url"):
@@ -173,3 +186,84 @@ def test_a_template_encodes_values_whole():
         UrlTemplate("http://a/{x}?q={y}&b={{}}").fill({"x": "a/b", "y": "c&d=é%"})
         == "http://a/a%2Fb?q=c%26d%3D%C3%A9%25&b={}"
     )
+
+
+def columns(values, **options) -> Row | Invalid:
+    return RowParser(**options).from_columns(3, 10, {"url": URL} | values)
+
+
+def test_columns_named_like_fields_are_those_fields():
+    row = columns(
+        {
+            "method": "put",
+            "json": '{"n": 1.10}',
+            "headers": '{"X-A": "1"}',
+            "params": '{"q": [1, "b"]}',
+            "priority": "2",
+            "cost": '{"tokens": 1200}',
+            "idempotent": "FALSE",
+        }
+    )
+    assert isinstance(row, Row)
+    assert (row.method, row.content, row.params, row.priority) == ("PUT", b'{"n": 1.10}', {"q": [1, "b"]}, 2)
+    assert (row.cost, row.idempotent) == ({"tokens": 1200}, False)
+    assert row.headers == {"X-A": "1", "content-type": "application/json"}
+
+
+def test_an_empty_column_is_as_good_as_none():
+    row = columns(dict.fromkeys(("method", "json", "body", "headers", "params", "priority", "cost", "idempotent"), ""))
+    assert isinstance(row, Row)
+    assert (row.method, row.content, row.priority, row.cost) == ("GET", None, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "says"),
+    [
+        ("json", "{x", "not JSON"),
+        ("headers", "X-A: 1", "not JSON"),
+        ("headers", '{"X": 1}', "Expected str"),
+        ("priority", "high", "not JSON"),
+        ("priority", "12", "0 up to 9"),
+        ("cost", "1.5", "Expected int"),
+        ("idempotent", "maybe", "not JSON"),
+    ],
+)
+def test_a_column_that_holds_something_else_is_told(field, text, says):
+    found = columns({field: text})
+    assert isinstance(found, Invalid)
+    assert found.field == field
+    assert says in found.message
+
+
+def test_a_body_template_fills_rows_without_a_body_and_posts_them():
+    template = BodyTemplate('{"sku": "{sku}", "n": {n}}', "--json")
+    for row in (columns({"sku": "a", "n": "3"}, body=template), parse({"url": URL, "sku": "a", "n": 3}, body=template)):
+        assert isinstance(row, Row)
+        assert (row.method, row.content) == ("POST", b'{"sku": "a", "n": 3}')
+        assert row.headers == {"content-type": "application/json"}
+    own = parse({"url": URL, "body": "mine", "method": "PUT"}, body=template)
+    assert isinstance(own, Row)
+    assert (own.method, own.content) == ("PUT", b"mine")
+    named = columns({"sku": "a", "n": "3"}, body=template, method="PATCH")
+    assert isinstance(named, Row)
+    assert named.method == "PATCH"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [({"n": "3"}, "'sku' of the --json template is missing"), ({"sku": "a", "n": "x"}, "no JSON value")],
+)
+def test_a_row_that_cannot_fill_a_body_is_told(values, says):
+    found = columns(values, body=BodyTemplate('{"sku": "{sku}", "n": {n}}', "--json"))
+    assert isinstance(found, Invalid)
+    assert says in found.message
+
+
+def test_a_column_or_field_can_be_the_id():
+    table, lines = columns({"sku": "A-1", "id": "7"}, id_column="sku"), parse({"url": URL, "sku": 5}, id_column="sku")
+    assert isinstance(table, Row)
+    assert isinstance(lines, Row)
+    assert (table.id, lines.id) == ("A-1", 5)
+    wrong = parse({"url": URL, "sku": 5, "boddy": 1}, id_column="sku")
+    assert isinstance(wrong, Invalid)
+    assert wrong.field == "boddy"

@@ -49,9 +49,8 @@ def test_every_limit_is_taken():
     assert (found.retry.attempts, found.retry.max_retry_after, found.timeout.attempt) == (5, 300, 20)
 
 
-@pytest.mark.parametrize("off", ["off", "0", "none"])
+@pytest.mark.parametrize("off", ["off", "OFF", "none"])
 def test_a_limit_can_be_off(off):
-    """PF-034"""
     found = policy(rate=[off], at_once=off)
     assert (found.rate, found.concurrency) == ((), None)
 
@@ -61,6 +60,8 @@ def test_a_limit_can_be_off(off):
     [
         ({"rate": ["ten/s"]}, "--rate", "100/min"),
         ({"rate": ["60/fortnight"]}, "--rate", "100/min"),
+        ({"rate": ["0"]}, "--rate", "'off' removes the limit"),
+        ({"at_once": "0"}, "--concurrency", "'off' removes the limit"),
         ({"at_once": "many"}, "--concurrency", "1 or more"),
         ({"at_once": "1_000"}, "--concurrency", "1 or more"),
         ({"min_gap": "5 parsecs"}, "--min-gap", "250ms"),
@@ -101,6 +102,10 @@ def test_a_host_gets_its_own_limits_over_the_common_ones():
         ("h speed=5", "'speed' is none of rate, concurrency, min_gap"),
         ("h fast", "'fast' is no limit"),
         ("h concurrency=x", "1 or more"),
+        ("h concurrency=0", "'off' removes the limit"),
+        ("http://127.0.0.1:80/x rate=5/s", "a host is named without http://: '127.0.0.1:80'"),
+        ("a.com/x rate=5/s", "a host has no path"),
+        ("*.a.com rate=5/s", "'*.a.com' is no host"),
     ],
 )
 def test_a_wrong_host_is_told_with_an_example(text, says):
@@ -117,6 +122,13 @@ def test_a_host_named_twice_is_refused():
 
 def test_headers_are_taken_apart_at_the_first_colon():
     assert parsing.headers(["Accept: a/b", "X-T:1:2"]) == {"Accept": "a/b", "X-T": "1:2"}
+
+
+def test_headers_can_stand_in_a_file(tmp_path):
+    (tmp_path / "secret").write_text("Authorization: Bearer x\n\nX-A: 1\n", encoding="utf-8")
+    assert parsing.headers([f"@{tmp_path}/secret", "X-B: 2"]) == {"Authorization": "Bearer x", "X-A": "1", "X-B": "2"}
+    with pytest.raises(OptionsError, match="no such file"):
+        parsing.headers([f"@{tmp_path}/nowhere"])
 
 
 @pytest.mark.parametrize("text", ["SECRET", "X Y: SECRET", "X: SECRET\r\nZ: 1"])
@@ -146,9 +158,24 @@ def test_a_wrong_size_is_told_with_an_example(text):
     [
         (parsing.method, "GE T"),
         (parsing.progress, "loud"),
+        (parsing.delimiter, "ab"),
+        (parsing.delimiter, '"'),
+        (parsing.output, "out.csv"),
+        (parsing.output, "out.jsonl.gz"),
+        (lambda text: parsing.body_template("1", text), "x"),
         (lambda text: parsing.header_name(text, "--idempotency-key"), "a b"),
     ],
 )
 def test_other_wrong_words_are_told(check, text):
     with pytest.raises(OptionsError, match=f"'{text}'"):
         check(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [(";", ";"), ("tab", "\t"), ("\\t", "\t"), ("|", "|")])
+def test_a_delimiter_is_one_character(text, found):
+    assert parsing.delimiter(text) == found
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out", "out.ndjson", "out.db", "/dev/stdout"])
+def test_other_names_of_outputs_are_taken(name):
+    assert parsing.output(name) == name

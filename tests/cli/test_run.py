@@ -24,6 +24,9 @@ def upstream():
         (["in", "--rate", "ten/s"], ["--rate='ten/s'", "100/min"]),
         (["in", "--host", "h rate=ten"], ["--host='h rate=ten'", "50/5s"]),
         (["in", "--url", "http://a/"], ["--url='http://a/'", "{id}"]),
+        (["in", "--url", "htp://a/{id}"], ["--url='htp://a/{id}'", "htp"]),
+        (["in", "-o", "r.csv"], ["-o='r.csv'", ".jsonl or .sqlite"]),
+        (["in.csv"], ["INPUT='in.csv'", "column named url"]),
         (["nowhere"], ["INPUT='nowhere'", "no such file"]),
         (["."], ["INPUT='.'", "directory"]),
         (["in", "-o", "."], ["-o='.'", "directory"]),
@@ -35,10 +38,12 @@ def upstream():
 )
 def test_wrong_usage_ends_with_2_and_says_what_would_be_right(tmp_path, arguments, parts):
     write(tmp_path / "in", "http://127.0.0.1:9/")
+    write(tmp_path / "in.csv", "id", "1")
     done = comity("run", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     for part in parts:
         assert part in done.stderr
+    assert len(done.stderr.splitlines()) == 1 or "Usage" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -9,7 +9,6 @@ from comity.bulk.bitmap import Bitmap
 from comity.bulk.estimate import Estimate
 from comity.bulk.job import Job
 from comity.bulk.output import results_in
-from comity.bulk.reader import Reader
 from comity.bulk.resume import Again
 from comity.bulk.rows import Row
 from comity.bulk.table import Record
@@ -30,7 +29,7 @@ async def plan(job: Job) -> Estimate:
         return not finished
 
     estimate, rules = Estimate(), HostRules(job.policy, job.hosts)
-    reader = Reader(job.inputs, job.parser(), admit=is_open)
+    reader = job.reader(is_open)
     try:
         while not reader.ended:
             for item in await reader.take(4096):

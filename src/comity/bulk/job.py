@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from comity.bulk.body import BodyTemplate
 from comity.bulk.counting import count
 from comity.bulk.journal import Journal
 from comity.bulk.key import IdempotencyKey
 from comity.bulk.output import JsonLines, Output
 from comity.bulk.progress import Kind, Progress
-from comity.bulk.reader import Reader
+from comity.bulk.reader import Admit, Reader, everything
 from comity.bulk.report import Report
 from comity.bulk.resume import Again, Before, scan, verify
 from comity.bulk.rows import RowParser
@@ -51,6 +52,9 @@ class Job:
         inputs: paths; "-" is standard input.
         output: where results go; None is standard output, from where no run can go on.
         template: fills the URL of rows that have none.
+        body: fills the body of rows that have none.
+        id_column: the column or field that is the id of a row, instead of `id`.
+        delimiter: what separates the columns of a table, when it is not what the input's name says.
         method: method of rows that name none.
         headers: headers of every row.
         policy: the limits of every host that `hosts` does not name.
@@ -68,6 +72,9 @@ class Job:
     inputs: Sequence[str]
     output: str | None = None
     template: UrlTemplate | None = None
+    body: BodyTemplate | None = None
+    id_column: str | None = None
+    delimiter: str | None = None
     method: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
@@ -83,24 +90,34 @@ class Job:
 
     def parser(self) -> RowParser:
         """Return what turns lines into rows."""
-        return RowParser(method=self.method, headers=self.headers, template=self.template)
+        return RowParser(
+            method=self.method,
+            headers=self.headers,
+            template=self.template,
+            body=self.body,
+            id_column=self.id_column,
+        )
 
     def begun(self) -> dict[str, str]:
         """Return the options that must be the same when the run goes on: they turn lines into requests."""
-        given = {
+        given: dict[str, str | None] = {
             "--url": self.template.text if self.template is not None else None,
             "--method": self.method,
+            "--id": self.id_column,
+            "--delimiter": self.delimiter,
             "--idempotency-key": self.key_name,
         }
+        if self.body is not None:
+            given[self.body.option] = self.body.text
         return {option: value for option, value in given.items() if value is not None}
 
-    def reader(self) -> Reader:
-        """Return a reader of all inputs.
+    def reader(self, admit: Admit = everything) -> Reader:
+        """Return a reader of all inputs; `admit` decides which records are parsed.
 
         Raises:
             OptionsError: one cannot be opened.
         """
-        return Reader(self.inputs, self.parser())
+        return Reader(self.inputs, self.parser(), admit=admit, delimiter=self.delimiter)
 
 
 async def run(job: Job) -> Report:
@@ -126,7 +143,7 @@ async def run(job: Job) -> Report:
         if journal is not None:
             before = scan(output, journal, Again(job.retry_failed, job.resend_unknown, job.key_name is not None))
             if reader.rereadable:
-                await verify(job.inputs, job.parser(), journal)
+                await verify(job.reader, journal)
         runner = await _send(job, reader, output, journal, Tally(before=before.finished))
         if runner.error is not None and not isinstance(runner.error, TOLD):
             raise runner.error

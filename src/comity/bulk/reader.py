@@ -17,7 +17,8 @@ Admit = Callable[[Record], bool]
 _TABLES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
-def _everything(_record: Record) -> bool:
+def everything(_record: Record) -> bool:
+    """Leave nothing out."""
     return True
 
 
@@ -32,16 +33,23 @@ class Reader:
         parser: makes the rows.
         admit: decides per record whether it is to be parsed at all.
         max_line: longest line in bytes.
+        delimiter: what separates the columns of a table, when it is not what the input's name says.
 
     Raises:
         OptionsError: an input cannot be opened.
     """
 
     def __init__(
-        self, inputs: Sequence[str], parser: RowParser, *, admit: Admit = _everything, max_line: int = MAX_LINE
+        self,
+        inputs: Sequence[str],
+        parser: RowParser,
+        *,
+        admit: Admit = everything,
+        max_line: int = MAX_LINE,
+        delimiter: str | None = None,
     ) -> None:
         self.sources = [Source(name) for name in inputs]
-        self.parser, self.admit, self.max_line = parser, admit, max_line
+        self.parser, self.admit, self.max_line, self.delimiter = parser, admit, max_line, delimiter
         self.skipped = 0
         """Lines so far that are no row of their own: blank, a header, or within a table's record."""
         self._waiting = deque(self.sources)
@@ -127,24 +135,37 @@ class Reader:
             self.skipped += record.header
             return
         number = record.line
+        row: Row | Invalid
         if record.too_long:
-            rows.append(Invalid(line=number, message=f"line {number} is longer than {self.max_line} bytes"))
+            row = Invalid(line=number, message=f"line {number} is longer than {self.max_line} bytes")
         elif self._table is not None:
-            rows.append(self._table.parse(record))
+            row = self._table.parse(record)
         else:
-            rows.append(self.parser.parse(number, record.data))
+            row = self.parser.parse(number, record.data)
+        if len(self.sources) > 1:
+            row.input = self._current.name
+        rows.append(row)
+
+    @property
+    def _current(self) -> Source:
+        """The input whose lines are looked at: the next one is opened when all of them are done."""
+        return self.sources[-len(self._waiting) - 1]
 
     def _sniff(self, line: Line) -> None:
         """Decide by the name or the first line what form the input has."""
         self._sniffed = True
-        source = self.sources[-len(self._waiting) - 1]
-        delimiter = _TABLES.get(source.suffix)
+        source = self._current
+        delimiter = self.delimiter or _TABLES.get(source.suffix)
         text = line.data.lstrip()
         if delimiter is None:
             if text.rstrip() == b"[" or text.startswith((b"[{", b"[ {")):
                 hint = f"jq -c '.[]' {source.name} makes that of a JSON array"
                 raise OptionsError("INPUT", source.name, "one object or URL a line", hint)
-            if self.parser.template is not None and not text.startswith((b"{", b'"')) and b"://" not in text:
+            if (
+                any(option for option, _ in self.parser.columns.values())
+                and not text.startswith((b"{", b'"'))
+                and b"://" not in text
+            ):
                 delimiter = "\t" if b"\t" in text else ","
         if delimiter is not None:
             self._table = Table(source.name, delimiter, self.parser)

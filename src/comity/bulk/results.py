@@ -67,6 +67,7 @@ class Result(msgspec.Struct, gc=False):
         elapsed: seconds from the first send to the end, waits between sends included.
         attempts: every send.
         error: why it is not ok; absent when it is.
+        input: the name of the line's input; absent when there is one input alone.
     """
 
     id: str | int
@@ -79,6 +80,7 @@ class Result(msgspec.Struct, gc=False):
     elapsed: float
     attempts: list[AttemptEntry]
     error: ErrorEntry | msgspec.UnsetType = msgspec.UNSET
+    input: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def of_response(row: Row, response: Response, elapsed: float, *, keep_body: bool = True) -> Result:
@@ -119,6 +121,7 @@ def of_invalid(invalid: Invalid) -> Result:
         elapsed=0.0,
         attempts=[],
         error=ErrorEntry("invalid", redact.text(invalid.message)),
+        input=invalid.input or msgspec.UNSET,
     )
 
 
@@ -200,6 +203,7 @@ def _result(row: Row, elapsed: float, attempts: Sequence[Attempt]) -> Result:
         body=None,
         elapsed=round(elapsed, 6),
         attempts=entries,
+        input=row.input or msgspec.UNSET,
     )
 
 

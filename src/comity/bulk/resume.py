@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from comity.bulk.journal import Journal
 from comity.bulk.output import Found, Output
-from comity.bulk.reader import Reader
-from comity.bulk.rows import RowParser
+from comity.bulk.reader import Admit, Reader
 from comity.bulk.table import Record
 from comity.errors import OptionsError
 from comity.policy.retry import IDEMPOTENT_METHODS
@@ -99,8 +98,12 @@ def _check_settled(journal: Journal, again: Again) -> None:
         raise OptionsError("-o", str(journal.output), hint=hint, reason=reason)
 
 
-async def verify(inputs: Sequence[str], parser: RowParser, journal: Journal) -> None:
+async def verify(open_reader: Callable[[Admit], Reader], journal: Journal) -> None:
     """Compare the input with what is known of its finished lines, before anything is sent.
+
+    Args:
+        open_reader: opens the inputs once more.
+        journal: what is known.
 
     Raises:
         OptionsError: a finished line has changed or is gone.
@@ -113,7 +116,7 @@ async def verify(inputs: Sequence[str], parser: RowParser, journal: Journal) -> 
         journal.see(record.line, record.data, header=record.header)
         return False
 
-    reader = Reader(inputs, parser, admit=compare)
+    reader = open_reader(compare)
     try:
         while not reader.ended and reader.lines < last:
             await reader.take(4096)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from comity.bulk.body import BodyTemplate
 from comity.bulk.template import UrlTemplate
 from comity.client import address
 from comity.client.headers import checked
@@ -50,6 +51,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
         line: its line number; it names the row in the journal.
         id: the input's id, else the line number; ids may repeat.
         host: the name of its limiter: the host, with the port when it is not the scheme's own.
+        input: the name of its input, when there are several.
         size: bytes that it holds in memory, about.
         progress: how far this run has come with it.
     """
@@ -65,6 +67,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     priority: int = 5
     cost: int | dict[str, int] = 1
     idempotent: bool | None = None
+    input: str | None = None
     size: int = 0
     progress: Progress = msgspec.field(default_factory=Progress)
 
@@ -74,6 +77,7 @@ class Invalid(msgspec.Struct, kw_only=True, gc=False):
 
     Attributes:
         field: the field at fault, or None when the line as a whole is.
+        input: the name of its input, when there are several.
         message: what is wrong and what would be right.
     """
 
@@ -83,6 +87,7 @@ class Invalid(msgspec.Struct, kw_only=True, gc=False):
     id: Id | None = None
     url: str | None = None
     method: str | None = None
+    input: str | None = None
 
 
 class RowError(ValueError):
@@ -93,6 +98,9 @@ class RowError(ValueError):
         self.field, self.message = field, message
 
 
+_Params = dict[str, str | int | float | bool | list[str | int | float | bool] | None]
+
+
 class _Object(msgspec.Struct, forbid_unknown_fields=True):
     """What an input object may hold; null is as good as absent."""
 
@@ -100,7 +108,7 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
     id: str | int | None = None
     method: str | None = None
     headers: dict[str, str] | None = None
-    params: dict[str, str | int | float | bool | list[str | int | float | bool] | None] | None = None
+    params: _Params | None = None
     json: msgspec.Raw = msgspec.Raw()
     body: str | dict[str, str] | None = None
     priority: int | None = None
@@ -111,6 +119,19 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
 FIELDS = _Object.__struct_fields__
 _decode = msgspec.json.Decoder(_Object).decode
 _decode_any = msgspec.json.Decoder().decode
+_encode = msgspec.json.encode
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+_COLUMNS: dict[str, Callable[[str], Any]] = {
+    "json": lambda text: msgspec.Raw(_decode_raw(text)),
+    "headers": msgspec.json.Decoder(dict[str, str]).decode,
+    "params": msgspec.json.Decoder(_Params).decode,
+    "priority": msgspec.json.Decoder(int).decode,
+    "cost": msgspec.json.Decoder(int | dict[str, int]).decode,
+    "idempotent": lambda text: msgspec.json.decode(text.lower(), type=bool),
+}
+"""Fields that a table's column holds as JSON."""
 
 
 class RowParser:
@@ -120,6 +141,8 @@ class RowParser:
         method: method of rows that name none.
         headers: headers of every row; a row's own replace them, whatever the case of the name.
         template: fills the URL of objects and table rows that have none.
+        body: fills the body of objects and table rows that have none; their method is POST then, if nothing names one.
+        id_column: the column or field whose value is the row's id, instead of `id`.
     """
 
     def __init__(
@@ -128,10 +151,26 @@ class RowParser:
         method: str | None = None,
         headers: Mapping[str, str] | None = None,
         template: UrlTemplate | None = None,
+        body: BodyTemplate | None = None,
+        id_column: str | None = None,
     ) -> None:
-        self.method, self.template = method, template
+        self.method, self.template, self.body, self.id_column = method, template, body, id_column
         self.headers = dict(headers or {})
         self._hosts: dict[str, str] = {}
+
+    @property
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """What a table needs: column -> the option that names it, and its value; neither for `url`."""
+        needed: dict[str, tuple[str, str]] = {}
+        if self.template is not None:
+            needed |= dict.fromkeys(self.template.columns, ("--url", self.template.text))
+        else:
+            needed["url"] = ("", "")
+        if self.body is not None:
+            needed |= dict.fromkeys(self.body.columns, (self.body.option, self.body.text))
+        if self.id_column is not None:
+            needed[self.id_column] = ("--id", self.id_column)
+        return needed
 
     def parse(self, line: int, data: bytes) -> Row | Invalid:
         """Return the row of an object, of a URL in quotes or of a bare URL."""
@@ -158,39 +197,62 @@ class RowParser:
             return _invalid(line, error, spec)
 
     def from_columns(self, line: int, size: int, values: Mapping[str, str]) -> Row | Invalid:
-        """Return the row of a table's record: `id`, `url`, `method` and `body` are taken, the template may use any."""
-        spec = _Object(
-            id=values.get("id") or None, method=values.get("method") or None, body=values.get("body") or None
-        )
+        """Return the row of a table's record: columns named like a field are that field; templates may use any."""
+        spec = _Object()
         try:
+            spec.id = values.get(self.id_column or "id") or None
+            spec.method, spec.body = values.get("method") or None, values.get("body") or None
             spec.url = self._filled(values) if self.template else values.get("url", "").strip()
+            for name, decode in _COLUMNS.items():
+                if text := values.get(name, "").strip():
+                    setattr(spec, name, _column(name, text, decode))
+            self._fill_body(spec, values)
             return self._row(line, size, spec)
         except RowError as error:
             return _invalid(line, error, spec)
 
     def _object(self, data: bytes) -> _Object:
-        if self.template is not None:
-            return self._object_with_columns(data)
         try:
-            return _decode(data)
+            if self.template is None and self.body is None and self.id_column is None:
+                return _decode(data)
+            return self._object_with_columns(_decode_any(data))
         except msgspec.ValidationError as error:
             raise _wrong_field(str(error)) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise RowError(None, f"not JSON: {_plain(error)}") from None
 
-    def _object_with_columns(self, data: bytes) -> _Object:
+    def _object_with_columns(self, values: dict[str, Any]) -> _Object:
         """With a template an object may hold any names; those that are no field of ours are columns."""
-        try:
-            values = _decode_any(data)
-            spec = msgspec.convert({name: value for name, value in values.items() if name in FIELDS}, _Object)
-        except msgspec.ValidationError as error:
-            raise _wrong_field(str(error)) from None
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RowError(None, f"not JSON: {_plain(error)}") from None
-        if spec.url is None:
-            columns = {name: str(value) for name, value in values.items() if isinstance(value, (str, int, float))}
-            spec.url = self._filled(columns)
+        fields = dict(values)
+        if self.id_column is not None:
+            fields["id"] = fields.pop(self.id_column, None)
+        if self.template is not None or self.body is not None:
+            fields = {name: value for name, value in fields.items() if name in FIELDS}
+        spec = msgspec.convert(fields, _Object)
+        if spec.url is None and self.template is not None:
+            scalars = {name: value for name, value in values.items() if isinstance(value, (str, int, float))}
+            spec.url = self._filled(
+                {name: value if isinstance(value, str) else _encode(value).decode() for name, value in scalars.items()}
+            )
+        self._fill_body(spec, values, typed=True)
         return spec
+
+    def _fill_body(self, spec: _Object, values: Mapping[str, Any], *, typed: bool = False) -> None:
+        """Give a row that has no body the template's."""
+        if self.body is None or spec.body is not None or bytes(spec.json):
+            return
+        spec.method = spec.method or self.method or "POST"
+        try:
+            content = self.body.fill(values, typed=typed)
+        except KeyError as error:
+            name = error.args[0]
+            raise RowError(name, f"column {name!r} of the {self.body.option} template is missing") from None
+        except ValueError as error:
+            raise RowError(None, str(error)) from None
+        if self.body.json:
+            spec.json = msgspec.Raw(content)
+        else:
+            spec.body = content.decode()
 
     def _filled(self, values: Mapping[str, str]) -> str:
         assert self.template is not None
@@ -292,6 +354,15 @@ def _sendable(check: Callable[[Any], T], value: object, field: str) -> T:
         return check(value)
     except InvalidRequest as error:
         raise RowError(field, str(error)) from None
+
+
+def _column(name: str, text: str, decode: Callable[[str], Any]) -> Any:
+    try:
+        return decode(text)
+    except msgspec.ValidationError as error:
+        raise RowError(name, _wrong_field(str(error)).message) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RowError(name, f"not JSON: {_plain(error)}") from None
 
 
 def _string(data: bytes) -> str:

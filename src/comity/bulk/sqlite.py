@@ -19,10 +19,10 @@ _APPLICATION = 0x636D7479  # "cmty", in the file's header
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
     line INTEGER PRIMARY KEY, id, url TEXT, method TEXT, ok INTEGER NOT NULL, status INTEGER,
-    body, elapsed REAL, attempts TEXT NOT NULL, error_type TEXT, error_message TEXT
+    body, elapsed REAL, attempts TEXT NOT NULL, error_type TEXT, error_message TEXT, input TEXT
 )
 """
-_INSERT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FOUND = """
 SELECT json_object('line', line, 'ok', json(iif(ok, 'true', 'false')), 'method', method, 'status', status,
     'error', iif(error_type IS NULL, NULL, json_object('type', error_type)), 'attempts', json(attempts))
@@ -42,6 +42,7 @@ class _Result(msgspec.Struct):
     elapsed: float = 0
     attempts: msgspec.Raw = msgspec.Raw(b"[]")
     error: dict[str, str] = {}
+    input: str | None = None
 
 
 _decode = msgspec.json.Decoder(_Result).decode
@@ -143,6 +144,7 @@ def _columns(data: bytes) -> tuple[Any, ...]:
         bytes(result.attempts).decode(),
         result.error.get("type"),
         result.error.get("message"),
+        result.input,
     )
 
 

@@ -10,6 +10,7 @@ from comity.bulk.rows import Invalid, Row, RowParser
 from comity.errors import OptionsError
 
 _MAX_LINES = 1000
+_DELIMITERS = (";", "\t", "|", ",")
 _INCOMPLETE = "unexpected end of data"
 
 
@@ -36,7 +37,7 @@ class Table:
 
     Args:
         name: the input's name, for messages.
-        delimiter: "," or a tab.
+        delimiter: one character.
         parser: makes the rows.
     """
 
@@ -103,13 +104,22 @@ class Table:
             names = [name.strip() for name in self._cells(data)]
         except (csv.Error, UnicodeDecodeError) as error:
             raise OptionsError("INPUT", self.name, "a table whose first line names the columns", str(error)) from None
-        template = self.parser.template
-        needed = template.columns if template else ("url",)
+        needed = self.parser.columns
         missing = [name for name in needed if name not in names]
-        if missing and template:
-            have = ", ".join(names)
-            raise OptionsError("--url", template.text, f"{self.name} has the columns {have}", f"not {missing[0]!r}")
         if missing:
-            hint = "or --url 'https://api.example.com/{id}' with the name of a column in braces"
-            raise OptionsError("INPUT", self.name, "a table with a column named url", hint)
+            raise self._without(missing[0], *needed[missing[0]], names)
         self.columns = names
+
+    def _without(self, column: str, option: str, value: str, names: list[str]) -> OptionsError:
+        """Return the complaint about a column that is not there."""
+        have = f"{self.name} has the columns {', '.join(names)}"
+        others = [other for other in _DELIMITERS if len(names) == 1 and other in names[0]]
+        if others:
+            shown = "a tab" if others[0] == "\t" else repr(others[0])
+            return OptionsError(
+                "INPUT", self.name, reason=f"its columns seem to be separated by {shown}; give --delimiter"
+            )
+        if not option:
+            hint = "or --url 'https://api.example.com/{id}' with the name of a column in braces"
+            return OptionsError("INPUT", self.name, "a table with a column named url", hint, reason=have)
+        return OptionsError(option, value, reason=f"{have}, not {column!r}")

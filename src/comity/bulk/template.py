@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from string import Formatter
 from urllib.parse import quote
 
-from comity.errors import OptionsError
+from comity import redact
+from comity.client import address
+from comity.errors import InvalidRequest, OptionsError
 
 _ALLOWED = "a URL with {column} where a column's value goes, such as 'https://api.example.com/users/{id}'"
 
@@ -20,7 +22,7 @@ class UrlTemplate:
         text: the template, as given with `--url`.
 
     Raises:
-        OptionsError: it names no column, or holds something else in braces.
+        OptionsError: it names no column, holds something else in braces, or makes no URL that can be sent to.
 
     Example:
         >>> UrlTemplate("https://api.example.com/users/{id}").fill({"id": "a/b c"})
@@ -40,7 +42,11 @@ class UrlTemplate:
             self._parts.append((literal, name))
         self.columns = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
         if not self.columns:
-            raise OptionsError("--url", text, _ALLOWED)
+            raise OptionsError("--url", text, _ALLOWED, reason="it names no column")
+        try:
+            address.parse(self.fill(dict.fromkeys(self.columns, "1")))
+        except InvalidRequest as error:
+            raise OptionsError("--url", redact.url(text), _ALLOWED, reason=str(error)) from None
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the URL for one row.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
+from comity.bulk.body import BodyTemplate
 from comity.bulk.progress import Kind
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
+from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
 from comity.policy.retry import Retry
@@ -18,12 +21,14 @@ from comity.policy.units import duration, is_off, parse_integer
 _SIZE = re.compile(r"([0-9]{1,15}) ?([kmg]i?b?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".parquet"})
+_MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
 _HOST = "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms'"
 
 
 def rates(given: Sequence[str], measured: Measured, option: str = "--rate") -> tuple[Rate, ...]:
     """Return the rates of a repeatable option; "off" among them means none."""
-    if any(is_off(text) for text in given):
+    if any(_no_limit(text, option) for text in given):
         return ()
     found = (Rate.of(text, option) for text in given)
     return tuple(Rate(rate.max, rate.per, unit=rate.unit, measured=measured) for rate in found)
@@ -31,7 +36,14 @@ def rates(given: Sequence[str], measured: Measured, option: str = "--rate") -> t
 
 def concurrency(text: str, option: str = "--concurrency") -> int | None:
     """Return how many requests may run at once; None for no limit."""
-    return None if is_off(text) else parse_integer(text, option, 1)
+    return None if _no_limit(text, option) else parse_integer(text, option, 1)
+
+
+def _no_limit(text: str, option: str) -> bool:
+    """Return whether a limit is off; 0 could be meant as "none at all", so it is no way to say so here."""
+    if text.strip() == "0":
+        raise OptionsError(option, text, reason="0 would let nothing through", hint="'off' removes the limit")
+    return is_off(text)
 
 
 def policy(
@@ -73,15 +85,20 @@ def hosts(given: Sequence[str], default: Policy, measured: str) -> dict[str, Pol
     for text in given:
         name, options = _words(text)
         if name in found:
-            raise OptionsError("--host", text, _HOST, f"{name} is named twice")
+            raise OptionsError("--host", text, reason=f"{name} is named twice")
         found[name] = default.replace(**_limits(text, options, measured))
+        try:
+            HostRules(default, {name: found[name]})
+        except OptionsError as error:
+            reason = error.reason or f"{name!r} is no host"
+            raise OptionsError("--host", text, _HOST, reason=reason) from None
     return found
 
 
 def headers(given: Sequence[str]) -> dict[str, str]:
-    """Return the headers of `--header 'K: V'`."""
+    """Return the headers of `--header 'K: V'`; @FILE stands for the lines of a file, where no process list shows them."""
     found: dict[str, str] = {}
-    for text in given:
+    for text in _header_lines(given):
         name, colon, value = text.partition(":")
         name, value = name.strip(), value.strip()
         # The value may be a secret, so a complaint shows the name alone.
@@ -94,6 +111,47 @@ def headers(given: Sequence[str]) -> dict[str, str]:
             raise OptionsError("--header", shown, "a header such as 'Accept: application/json'", str(error)) from None
         found[name] = value
     return found
+
+
+def _header_lines(given: Sequence[str]) -> Iterator[str]:
+    for text in given:
+        if not text.startswith("@"):
+            yield text
+            continue
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise OptionsError("--header", text, "a file with a header a line", reason=str(reason).lower()) from None
+        yield from (line for line in lines if line.strip())
+
+
+def body_template(json: str | None, body: str | None) -> BodyTemplate | None:
+    """Return the template of bodies."""
+    if json is not None and body is not None:
+        raise OptionsError("--body", body, reason="a body is text or JSON", hint="give --body or --json, not both")
+    if json is not None:
+        return BodyTemplate(json, "--json")
+    return BodyTemplate(body, "--body") if body is not None else None
+
+
+def delimiter(text: str) -> str:
+    r"""Return what separates columns; "tab" and "\\t" are a tab."""
+    found = "\t" if text.lower() in {"tab", "\\t"} else text
+    if len(found) != 1 or found in '"\r\n ':
+        raise OptionsError("--delimiter", text, "one character such as ';', or 'tab'")
+    return found
+
+
+def output(text: str) -> str:
+    """Return the name of an output; one that promises another form than it would get is refused."""
+    path = Path(text)
+    suffix = path.suffix.lower()
+    if suffix in _OTHER_FORMS and not (path.exists() and not path.is_file()):
+        hint = f"for a table of another form, make it from that: {_MAKE}"
+        reason = f"results are written as JSON lines, or as a SQLite table, and {suffix} says otherwise"
+        raise OptionsError("-o", text, "a name ending in .jsonl or .sqlite", hint, reason=reason)
+    return text
 
 
 def size(text: str, option: str) -> int | None:
@@ -130,6 +188,11 @@ def header_name(text: str, option: str) -> str:
 def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Split a --host; a rate may hold a blank ("90000 tokens/min"), so a word without "=" belongs to the one before."""
     name, *words = text.split() or [""]
+    if "://" in name:
+        host = name.partition("://")[2].partition("/")[0]
+        raise OptionsError("--host", text, _HOST, reason=f"a host is named without http://: {host!r}")
+    if "/" in name:
+        raise OptionsError("--host", text, _HOST, reason="a host has no path")
     options: list[tuple[str, str]] = []
     for word in words:
         key, equals, value = word.partition("=")
@@ -138,9 +201,10 @@ def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
         elif options:
             options[-1] = (options[-1][0], f"{options[-1][1]} {word}")
         else:
-            raise OptionsError("--host", text, _HOST, f"{word!r} is no limit")
+            raise OptionsError("--host", text, _HOST, reason=f"{word!r} is no limit")
     if not name or "=" in name or not options:
-        raise OptionsError("--host", text, _HOST)
+        reason = "no limit is named" if name and "=" not in name else "no host is named"
+        raise OptionsError("--host", text, _HOST, reason=reason)
     return name.lower(), options
 
 
@@ -156,11 +220,11 @@ def _limits(text: str, options: Sequence[tuple[str, str]], measured: str) -> Map
             elif key == "min_gap":
                 changes[key] = duration(value, key)
             else:
-                raise OptionsError("--host", text, _HOST, f"{key!r} is none of rate, concurrency, min_gap")
+                raise OptionsError("--host", text, _HOST, reason=f"{key!r} is none of rate, concurrency, min_gap")
         if given:
             changes["rate"] = rates(given, "server" if measured == "server" else "client", "rate")
     except OptionsError as error:
         if error.option == "--host":
             raise
-        raise OptionsError("--host", text, _HOST, str(error)) from None
+        raise OptionsError("--host", text, _HOST, reason=str(error)) from None
     return changes

@@ -40,8 +40,33 @@ def run(
         str | None, typer.Option(metavar="M", rich_help_panel=_ROWS, help="Method of rows without one.  [GET]")
     ] = None,
     header: Annotated[
-        list[str], typer.Option(metavar="'K: V'", rich_help_panel=_ROWS, help="Header of every request. Repeatable.")
+        list[str],
+        typer.Option(
+            metavar="'K: V'", rich_help_panel=_ROWS, help="Header of every request; @FILE holds some. Repeatable."
+        ),
     ] = _LISTS,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            rich_help_panel=_ROWS,
+            help="""JSON body of rows without one: '{"sku": "{sku}", "count": {count}}'. The method is POST then.""",
+        ),
+    ] = None,
+    body: Annotated[
+        str | None,
+        typer.Option(metavar="TEMPLATE", rich_help_panel=_ROWS, help="The same as plain text: 'sku={sku}'."),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", rich_help_panel=_ROWS, help="Column or field that names a row.  [id]"),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR", rich_help_panel=_ROWS, help="What separates a table's columns.  [, and a tab in .tsv]"
+        ),
+    ] = None,
     rate: Annotated[
         list[str],
         typer.Option(
@@ -161,8 +186,11 @@ def run(
         )
         job = Job(
             inputs=tuple(inputs),
-            output=output,
+            output=parsing.output(output) if output is not None else None,
             template=UrlTemplate(url) if url is not None else None,
+            body=parsing.body_template(json, body),
+            id_column=id_column,
+            delimiter=parsing.delimiter(delimiter) if delimiter is not None else None,
             method=parsing.method(method) if method is not None else None,
             headers=parsing.headers(header),
             policy=policy,
@@ -188,8 +216,9 @@ async def _wet(job: Job) -> int:
     from comity.bulk.job import run as run_job
 
     report = await run_job(job)
-    if isinstance(report.error, OptionsError):
-        typer.echo(f"comity run: {report.error}", err=True)
+    if isinstance(report.error, OptionsError) and not report.tally.sent:
+        # Nothing was done, so there is nothing to sum up.
+        raise report.error
     for line in report.lines():
         typer.echo(line, err=True)
     return report.exit_code
