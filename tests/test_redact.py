@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -123,3 +126,47 @@ def test_whatever_stands_around_it_a_password_before_the_host_is_not_shown(user,
 def test_every_text_is_shown_without_an_error(any_text):
     assert isinstance(redact.text(any_text), str)
     assert isinstance(redact.url(any_text), str)
+
+
+@pytest.mark.parametrize(
+    "given_url",
+    [
+        "k:S3CR3T@host/x",
+        "//k:S3CR3T@host/x",
+        "http://k:S3CR3T\\",
+        "http://a:S3CR3T:b",
+        "http://k:S3CR3T",
+        "http://h/x?code_verifier=S3CR3T",
+    ],
+)
+def test_a_url_that_is_cut_or_lacks_its_scheme_shows_no_secret(given_url):
+    assert SECRET not in redact.url(given_url)
+
+
+def test_a_count_of_tokens_is_no_secret():
+    said = "the limit is 50 tokens: a request of 60 tokens could never start (max_tokens=60)"
+    assert redact.text(said) == said
+
+
+def test_under_a_name_too_long_to_tell_everything_is_a_secret():
+    assert redact.is_secret("x" * 257)
+    assert not redact.is_secret("x" * 256)
+
+
+LONG_TEXTS = """
+from comity import redact
+from comity.client.headers import Headers
+
+for unit in ("w", "ab1-", "token", "a.", "a:", "//", "://", "cookie", "=", "%", "[", "'", " ", "basic ", "x@", "w\\t\\n", "Aa", "&", "?a"):
+    long = unit * ((1_000_000 if unit == "w" else 200_000) // len(unit))
+    redact.text(long)
+    redact.text(f"{long}=1")
+    redact.url(long)
+    redact.url(f"http://{long}")
+    repr(Headers([("a", long), (long, "a")]))
+"""
+
+
+def test_a_server_cannot_choose_a_text_that_takes_long():
+    """A quadratic search of one of these takes hours; linear ones take a second or two."""
+    subprocess.run([sys.executable, "-c", LONG_TEXTS], check=True, timeout=300)

@@ -15,30 +15,29 @@ from urllib.parse import unquote_plus
 MASK = "***"
 
 _WORDS = frozenset({
-    "apikey", "accesskey", "auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "credential",
-    "credentials", "hmac", "jwt", "otp", "pass", "passcode", "passphrase", "passwd", "password", "pwd", "secret",
-    "secrets", "session", "sessionid", "sig", "sign", "signature", "token", "tokens",
+    "apikey", "accesskey", "assertion", "auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds",
+    "credential", "credentials", "hmac", "jwt", "otp", "pass", "passcode", "passphrase", "passwd", "password", "pwd", "secret",
+    "secrets", "session", "sessionid", "sig", "sign", "signature", "token", "verifier",
 })  # fmt: skip
 _GLUED = re.compile(r"(?:apikey|token|secret|passw|credential|signature|sessid|sessionid|auth)$")
 _OPEN = frozenset({"idempotency-key", "sec-websocket-key", "www-authenticate", "proxy-authenticate"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^a-z0-9]+")
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>]+")
+_END_OF_AUTHORITY = re.compile(r"[/?#\\]")
+_LONGEST_NAME = 256
+
+# A server chooses what these search, so each takes linear time: a word is entered at its start alone (the lookbehind)
+# and never tried again shorter (the possessive "++").
+_URL = re.compile(r"(?<![A-Za-z0-9+.\-])[A-Za-z0-9+.\-]++://[^\s\"'<>]+")
 _LINE = re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)([\"']?\s*[:=]\s*)(b?'[^']*|b?\"[^\"]*|[^\r\n]+)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=\-]{6,}")
-_PAIR = re.compile(r"([A-Za-z][\w.%\[\]\-]*)([\"']?\s*[:=]\s*b?[\"']?)([^\s&;,'\"<>]+)")
+_PAIR = re.compile(r"(?<![\w.%\[\]\-])([\w.%\[\]\-]++)([\"']?\s*+[:=]\s*+b?[\"']?)([^\s&;,'\"<>]+)")
 
 
-@lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
-    """Tell whether the value under a header, query or field name is a secret."""
-    plain = unquote_plus(name)
-    if plain.lower() in _OPEN:
-        return False
-    words = [word for word in _SPLIT.split(_CAMEL.sub("-", plain).lower()) if word]
-    # "key" alone is a secret at the end (api_key, Ocp-Apim-Subscription-Key), not at the start (KeyError, key_count).
-    return any(word in _WORDS or _GLUED.search(word) for word in words) or words[-1:] == ["key"]
+    """Tell whether the value under a header, query or field name is a secret; under a name too long to tell it is."""
+    return len(name) > _LONGEST_NAME or _speaks_of_a_secret(name)
 
 
 def url(text: str) -> str:
@@ -50,17 +49,20 @@ def url(text: str) -> str:
         >>> url("https://me:pw@api.example/x?api_key=1234&page=2")
         'https://***@api.example/x?api_key=***&page=2'
     """
-    head, mark, rest = text.partition("://")
-    if not mark:
-        return _fields(text)
-    size = next((at for at, char in enumerate(rest) if char in "/?#\\"), len(rest))
+    head, mark, rest = text.partition("//")
+    if not mark or not (head == "" or head.endswith(":")):
+        head, mark, rest = "", "", text
+    end = _END_OF_AUTHORITY.search(rest)
+    size = end.start() if end else len(rest)
     authority, tail = rest[:size], rest[size:]
+    before, _, port = authority.partition(":")
     if "@" in authority:
         authority = f"{MASK}@{authority.rpartition('@')[2]}"
-    elif "@" in tail and not authority.rpartition(":")[2].isdigit() and ":" in authority and "[" not in authority:
-        # A password with a raw "/", "?" or "#" in it ends the authority early; what follows the last "@" is the host.
-        authority, tail = f"{MASK}@{tail.rpartition('@')[2]}", ""
-    return f"{head}://{authority}{_fields(tail)}"
+    elif port and not port.isdigit() and before[:1] != "[":
+        # No port, so a password. With a raw "/", "?" or "#" in it, it ends the authority early; what follows the last
+        # "@" is the host.
+        authority, tail = (f"{MASK}@{tail.rpartition('@')[2]}", "") if "@" in tail else (f"{before}:{MASK}", tail)
+    return f"{head}{mark}{authority}{_fields(tail)}"
 
 
 def headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -84,6 +86,16 @@ def text(foreign: str) -> str:
     shown = _LINE.sub(_hide_line, shown)
     shown = _SCHEME.sub(rf"\1\2{MASK}", shown)
     return _PAIR.sub(lambda found: f"{found[1]}{found[2]}{MASK}" if is_secret(found[1]) else found[0], shown)
+
+
+@lru_cache(maxsize=4096)
+def _speaks_of_a_secret(name: str) -> bool:
+    plain = unquote_plus(name)
+    if plain.lower() in _OPEN:
+        return False
+    words = [word for word in _SPLIT.split(_CAMEL.sub("-", plain).lower()) if word]
+    # "key" alone is a secret at the end (api_key, Ocp-Apim-Subscription-Key), not at the start (KeyError, key_count).
+    return any(word in _WORDS or _GLUED.search(word) for word in words) or words[-1:] == ["key"]
 
 
 def _hide_line(found: re.Match[str]) -> str:

@@ -123,7 +123,7 @@ def merged(defaults: Headers, given: Given) -> Headers:
 
 def _checked(name: object, value: object) -> tuple[str, str | None]:
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
-        raise InvalidRequest(f"header name {redact.text(repr(name))} is no token of RFC 9110")
+        raise InvalidRequest(f"header name {redact.text(repr(name)[:200])} is no token of RFC 9110")
     if value is None:
         return name, None
     if not isinstance(value, str):

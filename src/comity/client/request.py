@@ -110,7 +110,7 @@ class Request:
 
 def _method(method: object) -> str:
     if not isinstance(method, str) or not _TOKEN.fullmatch(method):
-        raise InvalidRequest(f"method {redact.text(repr(method))[:80]} is no token of RFC 9110")
+        raise InvalidRequest(f"method {redact.text(repr(method)[:80])} is no token of RFC 9110")
     upper = method.upper()
     if upper == "CONNECT":
         raise InvalidRequest("method CONNECT opens a tunnel and is no request of its own")
@@ -124,7 +124,7 @@ def _body(content: object, json: object) -> bytes | None:
         try:
             return media.encode_json(json)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise InvalidRequest(f"json cannot be encoded: {redact.text(str(error))}") from None
+            raise InvalidRequest(f"json cannot be encoded: {redact.text(str(error)[:200])}") from None
     if content is None or type(content) is bytes:
         return content
     if isinstance(content, str):
