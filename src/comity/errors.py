@@ -47,14 +47,26 @@ class OptionsError(ComityError, ValueError):
         allowed: the allowed range or form, with an example.
         hint: what to do, when more can be said.
         reason: what is wrong, where the range alone does not say it.
+        secret: the value may be a secret; it is neither shown nor kept, `value` is "***".
     """
 
-    def __init__(self, option: str, value: object, allowed: str = "", hint: str = "", *, reason: str = "") -> None:
-        self.option, self.value, self.allowed, self.hint, self.reason = option, value, allowed, hint, reason
+    def __init__(
+        self,
+        option: str,
+        value: object,
+        allowed: str = "",
+        hint: str = "",
+        *,
+        reason: str = "",
+        secret: bool = False,
+    ) -> None:
+        self.option, self.value = option, "***" if secret else value
+        self.allowed, self.hint, self.reason = allowed, hint, reason
         said = [reason, f"it needs {allowed}" if allowed else "", hint]
         # An option of the command line that was not given has no value to show.
         missing = value is None and option.startswith("--")
-        what = f"{option} is missing" if missing else f"{option}={value!r} cannot be used"
+        shown = option if secret else f"{option}={value!r}"
+        what = f"{option} is missing" if missing else f"{shown} cannot be used"
         super().__init__(f"{what}: {'; '.join(filter(None, said))}")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from comity.errors import OptionsError
-from comity.policy.naming import check_choice, check_names
+from comity.policy.naming import check_choice, check_names, unusable
+
+SECRET = "hunter2"
 
 
 def test_known_names_pass():
@@ -15,7 +17,7 @@ def test_known_names_pass():
 def test_an_unknown_name_comes_with_the_nearest():
     with pytest.raises(OptionsError, match="Policy has no such option; did you mean concurrency") as caught:
         check_names("Policy", {"Concurency": 4}, ("rate", "concurrency"))
-    assert (caught.value.option, caught.value.value) == ("Concurency", 4)
+    assert (caught.value.option, caught.value.hint) == ("Concurency", "did you mean concurrency?")
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,37 @@ def test_a_choice_is_one_of_its_words(value, hint):
     with pytest.raises(OptionsError, match='one of "fail" or "clamp"') as caught:
         check_choice(value, "over_cap", ("fail", "clamp"))
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(("name", "value"), [("auth", ("me", SECRET)), ("token", SECRET), ("tokn", SECRET)])
+def test_what_an_unknown_name_was_given_is_not_shown(name, value):
+    """SC-01"""
+    with pytest.raises(OptionsError) as caught:
+        check_names("request", {name: value}, ("rate", "headers"))
+    assert str(caught.value).startswith(f"{name} cannot be used: request has no such option")
+    assert SECRET not in f"{caught.value!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("passphrase", SECRET),
+        ("tls.key", SECRET.encode()),
+        ("rate", f"https://me:{SECRET}@api.example"),
+        ("hosts", f"me:{SECRET}@api.example"),
+        ("rate", [f"https://me:{SECRET}@api.example"]),
+        ("timeout", f"token={SECRET}"),
+    ],
+)
+def test_no_secret_in_a_value_is_shown(option, value):
+    """SC-01"""
+    error = unusable(option, value, "another value")
+    assert SECRET not in f"{error!r} {vars(error)}"
+    assert "another value" in str(error)
+
+
+@pytest.mark.parametrize("value", ["50/5", 7, None, [1, "2"], 2.5])
+def test_a_value_without_secrets_is_kept_and_shown(value):
+    error = unusable("rate", value, "another value")
+    assert error.value is value
+    assert f"rate={value!r} cannot be used" in str(error)

@@ -33,10 +33,11 @@ class Base:
         try:
             self._all = merged(own, checked(headers or ()))
         except InvalidRequest as error:
-            raise OptionsError("headers", redact.MASK, str(error)) from None
+            raise OptionsError("headers", headers, reason=str(error), secret=True) from None
         for name in ("content-length", "idempotency-key"):
             if name in self._all:
-                raise OptionsError("headers", redact.MASK, f"{name} belongs to one request, not to all of them")
+                reason = f"{name} belongs to one request, not to all of them"
+                raise OptionsError("headers", headers, reason=reason, secret=True)
         public = tuple(pair for pair in self._all.pairs if not redact.is_secret(pair[0]))
         self._public = self._all if public == self._all.pairs else Headers(public)
 
@@ -63,4 +64,4 @@ def _base_origin(base_url: str) -> Origin:
     try:
         return address.parse(base_url).origin
     except InvalidRequest as error:
-        raise OptionsError("base_url", shown, form, str(error)) from None
+        raise OptionsError("base_url", shown, form, reason=str(error)) from None

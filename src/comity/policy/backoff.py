@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from comity.errors import OptionsError
-from comity.policy.naming import named_options
+from comity.policy.naming import named_options, unusable
 from comity.policy.units import FOREVER, Seconds, duration, flag, integer, number, required, seconds
 
 
@@ -116,12 +115,12 @@ def _jitter(value: object) -> tuple[float, float] | None:
         low, high = (number(part, "backoff.jitter", -1000, 1000) for part in value)
         if low <= high:
             return low, high
-    raise OptionsError("backoff.jitter", value, "a range (a, b) with a <= b such as (0.5, 1), or None")
+    raise unusable("backoff.jitter", value, "a range (a, b) with a <= b such as (0.5, 1), or None")
 
 
 def _steps(value: Sequence[Seconds] | None) -> tuple[float, ...] | None:
     if value is None:
         return None
     if not value or isinstance(value, str):
-        raise OptionsError("backoff.steps", value, "at least one duration, such as (1, 3, 10)")
+        raise unusable("backoff.steps", value, "at least one duration, such as (1, 3, 10)")
     return tuple(required(step, "backoff.steps") for step in value)

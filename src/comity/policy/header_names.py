@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from comity.errors import OptionsError
-from comity.policy.naming import named_options
+from comity.policy.naming import named_options, unusable
 from comity.policy.units import unit_name
 
 
@@ -92,7 +91,7 @@ def _header_name(value: object, option: str) -> str | None:
         return None
     if isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z!#$%&'*+.^_`|~-]+", value):
         return value.lower()
-    raise OptionsError(option, value, "the name of a header")
+    raise unusable(option, value, "the name of a header")
 
 
 USUAL = HeaderNames()

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import AddressValueError, IPv6Address
 
-from comity.errors import OptionsError
+from comity import redact
+from comity.policy.naming import unusable
 from comity.policy.options import Policy
 
 PolicyGiven = Policy | Mapping[str, object]
@@ -41,7 +42,7 @@ class HostRules:
         self._named: dict[str, Policy] = {}
         for key, given in (hosts or {}).items():
             if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
-                raise OptionsError("hosts", key, reason="another key names the same host")
+                raise unusable("hosts", key, reason="another key names the same host")
 
     def match(self, host: str) -> tuple[str, Policy]:
         """Return the name of the limiter and the rules for `host`: a name or an address, perhaps with a port."""
@@ -59,7 +60,7 @@ class HostRules:
             return given
         if isinstance(given, Mapping):
             return self.default.replace(**given)
-        raise OptionsError(f"hosts[{key!r}]", given, "a Policy(...) or a mapping of its options")
+        raise unusable(f"hosts[{redact.url(str(key))!r}]", given, "a Policy(...) or a mapping of its options")
 
 
 def _split(host: str) -> tuple[str, str]:
@@ -84,7 +85,7 @@ def _key(key: str) -> str:
     name, port = _split(str(key))
     part_of_address = _is_address(name) and not name.startswith("[") and name.count(".") != 3
     if not _KEY.fullmatch(name + port) or part_of_address:
-        raise OptionsError(
+        raise unusable(
             "hosts",
             key,
             'a host name in ASCII such as "example.com", which covers its subdomains, "127.0.0.1:8471" or "[::1]:8471"',

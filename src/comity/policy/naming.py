@@ -1,4 +1,4 @@
-"""Names of options: a misspelt keyword is an OptionsError that says which name is nearest."""
+"""Names of options: a misspelt keyword is an OptionsError that says which name is nearest, and shows no secret."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
+from comity import redact
 from comity.errors import OptionsError
 
 T = TypeVar("T")
@@ -25,6 +26,16 @@ _ELSEWHERE = {
 """Options that are often looked for one level too high, and where they belong."""
 
 
+def unusable(option: str, value: object, allowed: str = "", hint: str = "", *, reason: str = "") -> OptionsError:
+    """Return an OptionsError that shows no secret: none inside the value, and no value of an option that is one."""
+    if redact.is_secret(option):
+        return OptionsError(option, value, allowed, hint, reason=reason, secret=True)
+    plain = redact.url(value) if isinstance(value, str) and "@" in value else value
+    shown = redact.text(plain if isinstance(plain, str) else repr(plain))
+    same = shown == (value if isinstance(value, str) else repr(value))
+    return OptionsError(option, value if same else shown, allowed, hint, reason=reason)
+
+
 def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str]) -> None:
     """Refuse a keyword that `owner` does not have.
 
@@ -34,13 +45,14 @@ def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str])
         allowed: the names that there are.
 
     Raises:
-        OptionsError: a name is unknown; its hint is the nearest name.
+        OptionsError: a name is unknown; its hint is the nearest name. What it was given may be anything, a password
+            among it, and is not shown.
     """
     names = set(allowed)
     for name, value in given.items():
         if name not in names:
             hint = _ELSEWHERE[name].format(name) if name in _ELSEWHERE else _nearest(name, names)
-            raise OptionsError(name, value, hint=hint, reason=f"{owner} has no such option")
+            raise OptionsError(name, value, hint=hint, reason=f"{owner} has no such option", secret=True)
 
 
 def check_choice(value: object, option: str, allowed: Iterable[str]) -> None:
@@ -52,7 +64,7 @@ def check_choice(value: object, option: str, allowed: Iterable[str]) -> None:
     words = tuple(allowed)
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(f'"{word}"' for word in words)
-        raise OptionsError(option, value, f"one of {listed}", _nearest(value, words) if isinstance(value, str) else "")
+        raise unusable(option, value, f"one of {listed}", _nearest(value, words) if isinstance(value, str) else "")
 
 
 def named_options(cls: type[T]) -> type[T]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from comity.errors import OptionsError
-from comity.policy.naming import check_choice, named_options
+from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.units import NS, Seconds, flag, integer, parse_rate, required, seconds, unit_name
 
 Kind = Literal["sliding", "fixed"]
@@ -62,11 +61,11 @@ class Rate:
         check_choice(measured, "measured", ("client", "server"))
         if isinstance(max, str):
             if per is not None or unit != "requests":
-                raise OptionsError("max", max, "a whole number, 1 or more", reason="text says window and unit itself")
+                raise unusable("max", max, "a whole number, 1 or more", reason="text says window and unit itself")
             max, per_ns, unit = parse_rate(max, "max")  # noqa: A001 - the option's public name
             per = per_ns / NS
         if per is None:
-            raise OptionsError("per", per, 'a duration such as "5s"', reason="a rate is so many per so long")
+            raise unusable("per", per, 'a duration such as "5s"', reason="a rate is so many per so long")
         length = required(per, "per", minimum=0.001)
         vars(self).update(
             max=integer(max, "max", 1),
@@ -79,9 +78,7 @@ class Rate:
             per_ns=seconds(length),
         )
         if burst is not None and (spread or kind == "fixed"):
-            raise OptionsError(
-                "burst", burst, hint='leave out spread and kind="fixed"', reason="a bucket has no windows"
-            )
+            raise unusable("burst", burst, hint='leave out spread and kind="fixed"', reason="a bucket has no windows")
 
     @classmethod
     def of(cls, value: str | Rate, option: str = "rate") -> Rate:

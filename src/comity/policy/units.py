@@ -15,7 +15,7 @@ from datetime import timedelta
 from inspect import iscoroutinefunction
 from typing import TypeGuard
 
-from comity.errors import OptionsError
+from comity.policy.naming import unusable
 
 NS = 1_000_000_000
 """Nanoseconds in a second."""
@@ -111,7 +111,7 @@ def duration(value: object, option: str, *, minimum: float = 0.0) -> float | Non
         found = float(value)
     if found is None or not minimum <= found <= FOREVER:
         least = f" of at least {minimum:g} s" if minimum else ""
-        raise OptionsError(option, value, f'a duration{least} such as 1.5 (seconds), "250ms", "60s" or "5min"')
+        raise unusable(option, value, f'a duration{least} such as 1.5 (seconds), "250ms", "60s" or "5min"')
     return found
 
 
@@ -119,7 +119,7 @@ def required(value: object, option: str, *, minimum: float = 0.0) -> float:
     """Check a duration that cannot be switched off; else as `duration`."""
     found = duration(value, option, minimum=minimum)
     if found is None:
-        raise OptionsError(option, value, 'a duration such as 1.5 (seconds), "250ms" or "60s"; it cannot be off')
+        raise unusable(option, value, 'a duration such as 1.5 (seconds), "250ms" or "60s"; it cannot be off')
     return found
 
 
@@ -153,7 +153,7 @@ def parse_rate(text: object, option: str = "rate") -> tuple[int, int, str]:
             return count, per, "requests" if unit == "request" else unit
     bare = re.fullmatch(r"([0-9]+) ?/ ?([0-9]+)", text.strip()) if isinstance(text, str) else None
     hint = f'did you mean "{bare[1]}/{bare[2]}s"?' if bare else ""
-    raise OptionsError(option, text, 'a count per time such as "100/min", "50/5s" or "90000 tokens/min"', hint)
+    raise unusable(option, text, 'a count per time such as "100/min", "50/5s" or "90000 tokens/min"', hint)
 
 
 def is_off(text: str) -> bool:
@@ -171,7 +171,7 @@ def integer(value: object, option: str, minimum: int, maximum: int | None = None
     if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= top:
         return value
     upper = f"up to {maximum}" if maximum is not None else "or more"
-    raise OptionsError(option, value, f"a whole number, {minimum} {upper}")
+    raise unusable(option, value, f"a whole number, {minimum} {upper}")
 
 
 def parse_integer(text: str, option: str, minimum: int, maximum: int | None = None) -> int:
@@ -189,7 +189,7 @@ def number(value: object, option: str, minimum: float, maximum: float = FOREVER)
     """
     if _is_number(value) and minimum <= value <= maximum:
         return float(value)
-    raise OptionsError(option, value, f"a number from {minimum:g} to {maximum:g}")
+    raise unusable(option, value, f"a number from {minimum:g} to {maximum:g}")
 
 
 def flag(value: object, option: str) -> bool:
@@ -200,7 +200,7 @@ def flag(value: object, option: str) -> bool:
     """
     if isinstance(value, bool):
         return value
-    raise OptionsError(option, value, "True or False")
+    raise unusable(option, value, "True or False")
 
 
 def plain_function(value: object, option: str) -> None:
@@ -211,7 +211,7 @@ def plain_function(value: object, option: str) -> None:
     """
     called = getattr(type(value), "__call__", None)  # noqa: B004 - what is asked is whether the call has to be awaited
     if not callable(value) or iscoroutinefunction(value) or iscoroutinefunction(called):
-        raise OptionsError(option, value, "a plain function (def, not async def)")
+        raise unusable(option, value, "a plain function (def, not async def)")
 
 
 def unit_name(value: object, option: str) -> str:
@@ -222,7 +222,7 @@ def unit_name(value: object, option: str) -> str:
     """
     if isinstance(value, str) and _NAME.fullmatch(value):
         return value
-    raise OptionsError(option, value, 'a name such as "requests" or "tokens"')
+    raise unusable(option, value, 'a name such as "requests" or "tokens"')
 
 
 def priority(value: object) -> int:
