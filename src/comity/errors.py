@@ -35,7 +35,11 @@ Sent = Literal["no", "maybe", "yes"]
 
 
 class ComityError(Exception):
-    """Any error of comity."""
+    """Any error of comity. It survives pickling and copying, so it passes between processes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own way calls the class with the message alone, and these classes need more than a message.
+        return _rebuilt, (type(self), self.args, self.__dict__.copy())
 
 
 class OptionsError(ComityError, ValueError):
@@ -235,3 +239,9 @@ class RateLimited(Limited, StatusError):
         self.response, self.until, self.retry_after = response, until, retry_after
         self.status_code = response.status_code
         self.retryable = True
+
+
+def _rebuilt(kind: type[ComityError], args: tuple[Any, ...], state: dict[str, Any]) -> ComityError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error

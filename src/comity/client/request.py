@@ -93,6 +93,13 @@ class Request:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Request cannot be changed; {name} was set at its construction")
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
     def __repr__(self) -> str:
         return f"<Request {self.method} {redact.url(self.url)}>"
 
