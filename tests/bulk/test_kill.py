@@ -105,11 +105,16 @@ def test_a_second_signal_stops_at_once(tmp_path, upstream, out):
         process.send_signal(signal.SIGINT)
         assert process.stderr.readline().startswith("stopping")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=10)
         assert process.returncode == 130
+        assert "stopped at once: 5 were in flight" in errors
+        assert "the same command goes on" in errors
         upstream.clear()
+        dry = comity(*arguments(source, out, "--dry-run"))
+        assert "5 of unknown outcome are left alone (--resend-unknown)" in dry.stdout
         again = comity(*arguments(source, out))
         assert again.returncode == 1
+        assert "of unknown outcome 5: they may have been carried out" in again.stderr
         assert {row["error"]["type"] for row in results(out)} == {"unknown"}
         assert upstream.log == []
 

@@ -8,11 +8,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comity.bulk.progress import Progress, clock
+from comity.bulk.clock import clock
+from comity.bulk.failures import Failures
+from comity.bulk.outlook import Outlook
+from comity.bulk.progress import Progress
 from comity.bulk.report import Report
 from comity.bulk.resume import Before
 from comity.bulk.tally import Tally
+from comity.engine.stats import HostStats, Stats
 from comity.errors import OptionsError, StoreError
+from comity.policy.options import Policy
 from comity.policy.units import NS
 
 LATER = datetime.now(UTC) + timedelta(hours=1)
@@ -24,7 +29,17 @@ def report(**options) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1:01"), (3600, "1:00:00"), (90061, "25:01:01")]
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.44, "0.4 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59, "59 s"),
+        (61, "1:01"),
+        (3600, "1:00:00"),
+        (90061, "25:01:01"),
+    ],
 )
 def test_times_are_told_as_people_read_them(seconds, text):
     assert clock(seconds) == text
@@ -44,6 +59,69 @@ def test_a_line_tells_progress_rate_and_what_is_left():
     shown.line(0)
     tally.ok, tally.failed, tally.sent, tally.refused, tally.in_flight = 95, 5, 100, 3, 7
     assert shown.line(10 * NS) == "200/1,000  10.0/s of 50/5s  7 in flight  5 failed  3 x 429  ETA 1:20"
+
+
+def test_the_first_moments_tell_no_speed_and_the_limits_tell_the_time():
+    tally = Tally(lines=500)
+    shown = Progress(tally, limit="50/5s", least=lambda rows: rows / 10, why=lambda: "waiting", stream=io.StringIO())
+    assert shown.line(0) == "0/500  at most 50/5s  waiting  0 x 429  ETA 50 s"
+    tally.ok = tally.sent = 50
+    assert shown.line(NS // 10) == "50/500  at most 50/5s  waiting  0 x 429  ETA 45 s"
+    assert shown.line(2 * NS) == "50/500  25.0/s of 50/5s  waiting  0 x 429  ETA 45 s"
+
+
+@pytest.mark.parametrize(
+    ("policy", "hosts", "seen", "seconds"),
+    [
+        (Policy(rate="50/5s"), {}, {"a"}, 10),
+        (Policy(rate=["50/5s", "60/min", "1 tokens/min"]), {}, {"a"}, 100),
+        (Policy(min_gap=0.5), {}, {"a"}, 50),
+        (Policy(), {}, {"a"}, 0),
+        (Policy(), {"a": Policy(rate="10/s")}, {"x.a"}, 10),
+        (Policy(rate="50/5s"), {}, {"a", "b"}, 0),
+        (Policy(rate="50/5s"), {}, set(), 0),
+    ],
+)
+def test_limits_tell_how_long_rows_take_at_least(policy, hosts, seen, seconds):
+    assert Outlook(policy, hosts, seen, Stats).least(100) == seconds
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (HostStats(queued=3, paused_for=3.04), "paused by the server, 3 s"),
+        (HostStats(queued=3), "waiting for the rate"),
+        (HostStats(), ""),
+    ],
+)
+def test_a_run_that_sends_nothing_says_what_it_waits_for(host, why):
+    assert Outlook(Policy(), {}, {"a"}, lambda: Stats(hosts={"a": host})).why() == why
+
+
+def test_failures_are_grouped_with_the_first_of_each_kind():
+    failures = Failures()
+    for line in range(5, 25):
+        failures.note("ConnectFailed", line, f"no connection to host {line}")
+    failures.note("invalid", 30, "line 30, field url: it is missing")
+    failures.note("404", 31)
+    assert failures.text() == (
+        "20 x ConnectFailed (first: line 5: no connection to host 5), "
+        "1 x invalid (first: line 30, field url: it is missing), 1 x 404 (first: line 31)"
+    )
+    for status in range(405, 412):
+        failures.note(str(status), status)
+    assert failures.text().endswith(", 5 of 5 other kinds")
+
+
+def test_kinds_of_failures_are_bounded():
+    failures = Failures()
+    for line in range(3000):
+        failures.note(f"kind {line}", line)
+    assert len(failures._first) <= 1001
+
+
+def test_a_run_without_anything_left_says_so():
+    assert report(tally=Tally(), before=Before(finished=20)).lines()[0] == "nothing to do: all 20 rows are finished"
 
 
 def test_without_a_total_the_line_tells_what_is_done():
@@ -120,4 +198,4 @@ async def test_a_terminal_gets_a_live_line():
     stream = Watched("3/10", terminal=True)
     async with Progress(Tally(lines=10, ok=3), limit="5/s", stream=stream, every=0.001).shown():
         await stream.seen.wait()
-    assert "of 5/s" in stream.getvalue()
+    assert "at most 5/s" in stream.getvalue()

@@ -58,10 +58,11 @@ def test_results_go_to_standard_output_and_everything_else_to_the_other(tmp_path
 def test_a_dry_run_sends_nothing_and_tells_hosts_and_time(tmp_path, upstream):
     rows = [f"{upstream.url}/ok/{n}" for n in range(101)] + [f"http://localhost:{upstream.port}/ok/1", "oops"]
     done = comity("run", write(tmp_path / "in", *rows), "--dry-run", "--rate", "50/5s", "-o", tmp_path / "out")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert f"127.0.0.1:{upstream.port}  101 requests  10 s  (50/5s, 10 at once)" in done.stdout
     assert "102 requests to 2 hosts, 1 lines that cannot be sent" in done.stdout
     assert "at least 10 s" in done.stdout
+    assert "cannot be sent: 1 x invalid (first: line 103: neither a JSON object nor a URL)" in done.stdout
     assert upstream.log == []
     assert not (tmp_path / "out").exists()
 
@@ -77,6 +78,51 @@ def test_a_dry_run_counts_what_is_left_to_do(tmp_path, upstream, name):
     assert "1 requests to 1 host, 2 finished earlier" in plain.stdout
     assert "2 requests to 1 host, 1 finished earlier" in again.stdout
     assert (tmp_path / name).read_bytes() == before
+
+
+def test_without_a_rate_a_dry_run_names_no_time(tmp_path):
+    done = comity("run", write(tmp_path / "in", "http://127.0.0.1:9/"), "--dry-run")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "no rate is set: it takes as long as the servers do")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "output", "says"),
+    [
+        (lambda folder: None, "no/where", "the folder"),
+        (lambda folder: (folder / "dir").mkdir(), "dir", "directory"),
+        (lambda folder: (folder / "out").unlink(), "out", "it is gone"),
+        (lambda folder: write(folder / "in", "http://127.0.0.1:9/other"), "out", "another input"),
+        (lambda folder: write(folder / "out", "mine"), "out", "no result"),
+    ],
+)
+def test_a_dry_run_refuses_what_the_run_would_and_changes_nothing(tmp_path, prepare, output, says):
+    source = write(tmp_path / "in", "http://127.0.0.1:9/")
+    comity("run", source, "-o", tmp_path / "out", "--retries", "0")
+    prepare(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    dry = comity("run", source, "-o", tmp_path / output, "--dry-run")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    wet = comity("run", source, "-o", tmp_path / output)
+    assert (dry.returncode, dry.stderr) == (2, wet.stderr)
+    assert says in dry.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_limits_of_a_host_that_no_row_goes_to_are_told(tmp_path, upstream, more):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    done = comity("run", source, "--host", "example.com rate=5/s", "--host", "127.0.0.1 rate=5/s", *more)
+    said = f"--host 'example.com' matched no request; the hosts are 127.0.0.1:{upstream.port}"
+    assert said in done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("matched no request") == 1
+
+
+def test_a_summary_says_why_rows_failed_and_that_nothing_left(tmp_path, unused_tcp_port):
+    rows = [f"http://127.0.0.1:{unused_tcp_port}/{n}" for n in range(3)]
+    done = comity("run", write(tmp_path / "in", *rows), "-o", tmp_path / "out", "--retries", "0")
+    assert "sent 0 (and 3 attempts that never left)" in done.stderr
+    assert "failed 3: 3 x ConnectFailed (first: line " in done.stderr
+    again = comity("run", tmp_path / "in", "-o", tmp_path / "out")
+    assert again.stderr.startswith("nothing to do: all 3 rows are finished")
 
 
 def test_a_template_method_and_headers_apply_to_every_row(tmp_path, upstream):

@@ -6,10 +6,12 @@ answered at once, and the time of the last start is the answer. What servers nee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from comity.bulk.progress import clock
-from comity.bulk.rows import Row
+from comity.bulk.clock import clock
+from comity.bulk.failures import Failures
+from comity.bulk.rows import Invalid, Row
 from comity.errors import OptionsError
 from comity.policy.limiter import HostLimiter
 from comity.policy.options import Policy
@@ -23,11 +25,9 @@ class HostPlan:
     Attributes:
         rows: how many requests.
         seconds: when the last of them may start.
-        invalid: those whose cost can never be admitted.
     """
 
     rows: int = 0
-    invalid: int = 0
     now: int = 0
     limiter: HostLimiter = field(default_factory=lambda: HostLimiter(Policy(), 0))
 
@@ -37,13 +37,13 @@ class HostPlan:
         return self.now / 1e9
 
     def add(self, row: Row) -> None:
-        """Plan one more request."""
+        """Plan one more request.
+
+        Raises:
+            OptionsError: its cost can never be admitted.
+        """
+        ticket = Ticket(row.priority, self.limiter.costs(row.cost))
         self.rows += 1
-        try:
-            ticket = Ticket(row.priority, self.limiter.costs(row.cost))
-        except OptionsError:
-            self.invalid += 1
-            return
         self.limiter.enqueue(ticket, self.now)
         admission = self.limiter.admit(self.now)
         while not admission.granted:
@@ -57,33 +57,59 @@ class HostPlan:
 class Estimate:
     """The plan of a whole run.
 
+    Args:
+        finished: rows that earlier runs finished.
+        unknown: those and others of unknown outcome, which are left alone.
+
     Attributes:
         hosts: by the name of their limits.
-        invalid: lines that are no request.
-        finished: rows that earlier runs finished.
+        refused: why lines cannot be sent.
+        warnings: what else is to be told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, finished: int = 0, unknown: int = 0) -> None:
         self.hosts: dict[str, HostPlan] = {}
-        self.invalid = self.finished = 0
+        self.finished, self.unknown = finished, unknown
+        self.refused = Failures()
+        self.warnings: Sequence[str] = ()
+        self.invalid = 0
+        """Lines that cannot be sent."""
 
     def add(self, row: Row, name: str, policy: Policy) -> None:
         """Plan a row under the limits called `name`."""
         plan = self.hosts.get(name)
         if plan is None:
             plan = self.hosts[name] = HostPlan(limiter=HostLimiter(policy, 0, name=name))
-        plan.add(row)
+        try:
+            plan.add(row)
+        except OptionsError as error:
+            self.invalid += 1
+            self.refused.note("invalid", row.line, str(error))
+
+    def refuse(self, invalid: Invalid) -> None:
+        """Count a line that is no request."""
+        self.invalid += 1
+        self.refused.note("invalid", invalid.line, invalid.message)
 
     def lines(self) -> list[str]:
         """Return the plan in words, the longest host first."""
         plans = sorted(self.hosts.items(), key=lambda item: -item[1].seconds)
         lines = [f"{name}  {plan.rows:,} requests  {clock(plan.seconds)}  {_limits(plan)}" for name, plan in plans]
         whole = f"{self.rows:,} requests to {len(plans)} {'host' if len(plans) == 1 else 'hosts'}"
-        invalid = self.invalid + sum(plan.invalid for plan in self.hosts.values())
         more = [f"{self.finished:,} finished earlier"] if self.finished else []
-        more += [f"{invalid:,} lines that cannot be sent"] if invalid else []
+        more += [f"{self.unknown:,} of unknown outcome are left alone (--resend-unknown)"] if self.unknown else []
+        more += [f"{self.invalid:,} lines that cannot be sent"] if self.invalid else []
         lines.append(", ".join([whole, *more]))
-        lines.append(f"at least {clock(self.seconds)} under these limits; the time that servers take comes on top")
+        if self.invalid:
+            lines.append(f"cannot be sent: {self.refused.text()}")
+        lines += self.warnings
+        limited = any(plan.limiter.policy.rate or plan.limiter.policy.min_gap for plan in self.hosts.values())
+        if not self.rows:
+            lines.append("nothing to do")
+        elif limited:
+            lines.append(f"at least {clock(self.seconds)} under these limits; the time that servers take comes on top")
+        else:
+            lines.append("no rate is set: it takes as long as the servers do")
         return lines
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from comity.errors import OptionsError
+
 fdatasync = getattr(os, "fdatasync", os.fsync)
 """Put a file's data on the disk; macOS and Windows have fsync alone."""
 
@@ -19,6 +21,24 @@ def open_to_append(path: Path, *, empty: bool = False) -> int:
         OSError: it cannot be opened.
     """
     return os.open(path, _APPEND | (os.O_TRUNC if empty else 0), 0o644)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file whose folder is not there or takes no new files.
+
+    Raises:
+        OptionsError: with the reason.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise OptionsError("-o", str(path), reason=f"the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OptionsError("-o", str(path), reason=f"the folder {folder} cannot be written to")
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error, as part of a sentence."""
+    return (error.strerror or str(error)).lower()
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from comity.bulk.body import BodyTemplate
 from comity.bulk.counting import count
 from comity.bulk.journal import Journal
 from comity.bulk.key import IdempotencyKey
+from comity.bulk.outlook import Outlook
 from comity.bulk.output import JsonLines, Output
 from comity.bulk.progress import Kind, Progress
 from comity.bulk.reader import Admit, Reader, everything
@@ -98,6 +99,11 @@ class Job:
             id_column=self.id_column,
         )
 
+    @property
+    def again(self) -> Again:
+        """Which finished rows are sent again."""
+        return Again(self.retry_failed, self.resend_unknown, self.key_name is not None)
+
     def begun(self) -> dict[str, str]:
         """Return the options that must be the same when the run goes on: they turn lines into requests."""
         given: dict[str, str | None] = {
@@ -134,14 +140,14 @@ async def run(job: Job) -> Report:
     with contextlib.ExitStack() as stack:
         reader = job.reader()
         stack.callback(reader.close)
-        journal = _journal(job)
+        journal = journal_of(job)
         if journal is not None:
             stack.callback(journal.close)
         output = _output(job, journal)
         stack.callback(output.close)
         before = Before()
         if journal is not None:
-            before = scan(output, journal, Again(job.retry_failed, job.resend_unknown, job.key_name is not None))
+            before = scan(output, journal, job.again)
             if reader.rereadable:
                 await verify(job.reader, journal)
         runner = await _send(job, reader, output, journal, Tally(before=before.finished))
@@ -154,7 +160,8 @@ async def run(job: Job) -> Report:
                 # The journal forgets what the output knows, so that is to be safe first.
                 output.sync()
                 journal.tidy()
-        return Report.of(runner, before, began, resumable=journal is not None)
+        warnings = unmatched(job.hosts, runner.hosts) if reader.ended and not before.finished else []
+        return Report.of(runner, before, began, resumable=journal is not None, warnings=warnings)
 
 
 async def _send(job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally) -> Runner:
@@ -166,7 +173,9 @@ async def _send(job: Job, reader: Reader, output: Output, journal: Journal | Non
     counting = asyncio.create_task(count(reader, tally))
     try:
         with stopping(runner):
-            async with Progress(tally, limit=limit_in_words(job), kind=job.progress).shown():
+            outlook = Outlook(job.policy, job.hosts, runner.hosts, client.stats)
+            shown = Progress(tally, limit=limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
+            async with shown.shown():
                 await runner.run()
     finally:
         counting.cancel()
@@ -194,23 +203,43 @@ def _plan(job: Job, journal: Journal | None) -> Plan:
     )
 
 
+def unmatched(patterns: Iterable[str], hosts: Collection[str]) -> list[str]:
+    """Return a warning for each pattern of `--host` that no row had to do with.
+
+    Args:
+        patterns: the patterns.
+        hosts: the hosts that were seen.
+    """
+    seen = ", ".join(sorted(hosts)[:5]) + (", ..." if len(hosts) > 5 else "")
+    rules = HostRules(hosts=dict.fromkeys(patterns, Policy()))
+    used = {rules.match(host)[0] for host in hosts}
+    return [
+        f"--host {name!r} matched no request; the hosts are {seen or 'none'}" for name in patterns if name not in used
+    ]
+
+
 def limit_in_words(job: Job) -> str:
     """Return the rates that hold, for people; "" when hosts have limits of their own or there is none."""
     return "" if job.hosts else " and ".join(map(str, job.policy.rate))
 
 
-def _journal(job: Job) -> Journal | None:
-    """Return the journal of an output that is, or will be, a file; a pipe or device has none."""
+def journal_of(job: Job, *, dry: bool = False) -> Journal | None:
+    """Return the journal of an output that is, or will be, a file; a pipe or device has none.
+
+    Raises:
+        OptionsError: the output or its journal cannot be used.
+        StoreError: the journal cannot be written.
+    """
     if job.output is None or job.output == STDIN:
         return None
     path = Path(job.output)
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise OptionsError("-o", job.output, "a file", "it is a directory")
+            raise OptionsError("-o", job.output, "a file", reason="it is a directory")
         if not stat.S_ISREG(mode):
             return None
-    return Journal(path.resolve(), job.begun())
+    return Journal(path.resolve(), job.begun(), dry=dry)
 
 
 def _output(job: Job, journal: Journal | None) -> Output:

@@ -30,7 +30,7 @@ from pathlib import Path
 import msgspec
 
 from comity.bulk.bitmap import Bitmap
-from comity.bulk.files import fdatasync, open_to_append, sync_directory, write_all
+from comity.bulk.files import check_folder, fdatasync, open_to_append, reason_of, sync_directory, write_all
 from comity.bulk.history import DIGESTS, FINISHED, HEADER, Header, History, records, waiting_line
 from comity.bulk.lock import lock, lock_replacement, replaces_open_files, unlock
 from comity.errors import OptionsError, StoreError
@@ -45,6 +45,7 @@ class Journal:
     Args:
         output: the output's path.
         begun: option -> value, for those that must be the same when the run goes on.
+        dry: whether it is looked at and checked alone: nothing is made, locked or changed.
 
     Attributes:
         fresh: whether there was no journal before.
@@ -60,9 +61,10 @@ class Journal:
         StoreError: the journal cannot be written.
     """
 
-    def __init__(self, output: Path, begun: Mapping[str, str] | None = None) -> None:
+    def __init__(self, output: Path, begun: Mapping[str, str] | None = None, *, dry: bool = False) -> None:
         self.output = output
         self.path = output.with_name(output.name + ".comity")
+        self.dry = dry
         self.done = Bitmap()
         self.unsafe = Bitmap()
         self._pending_from, self._pending = 0, bytearray()
@@ -205,7 +207,8 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            unlock(self.path)
+            if not self.dry:
+                unlock(self.path)
 
     @property
     def _key(self) -> bytes:
@@ -230,10 +233,13 @@ class Journal:
         if not before and self.output.exists() and self.output.stat().st_size:
             allowed = "a new file, or the output of an earlier run with its journal"
             raise OptionsError("-o", str(self.output), allowed, f"it exists, and {self.path.name} does not")
+        check_folder(self.output)
         try:
+            if self.dry:
+                return os.open(self.path if before else os.devnull, os.O_RDONLY)
             fd = open_to_append(self.path)
         except OSError as error:
-            raise OptionsError("-o", str(self.output), "a path that can be written", str(error.strerror)) from None
+            raise OptionsError("-o", str(self.output), reason=reason_of(error)) from None
         if not lock(fd, self.path):
             os.close(fd)
             allowed = "an output that no other run is writing"
@@ -251,7 +257,8 @@ class Journal:
             )
         history.check_options(begun)
         # What a kill or a power cut tore off protects nothing: it was to be whole before the next step was taken.
-        os.ftruncate(self._fd, history.end)
+        if not self.dry:
+            os.ftruncate(self._fd, history.end)
         self._check_output()
 
     def _check_output(self) -> None:
@@ -294,6 +301,8 @@ class Journal:
         self._write(_encode(record) + b"\n")
 
     def _write(self, data: bytes) -> None:
+        if self.dry:
+            return
         try:
             write_all(self._fd, data)
         except OSError as error:

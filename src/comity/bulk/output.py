@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from comity.bulk.files import open_to_append, sync_directory, write_all
+from comity.bulk.files import open_to_append, reason_of, sync_directory, write_all
 from comity.errors import OptionsError, StoreError
 
 _BLOCK = 1024 * 1024
@@ -55,14 +55,18 @@ class Found(msgspec.Struct):
         return self.unknown or any(each.sent != "no" for each in self.attempts)
 
 
-class Output(Protocol):
-    """Where results go."""
+class Results(Protocol):
+    """What earlier runs left."""
 
     def found(self) -> Iterator[Found]:
         """Yield the results of earlier runs; what a kill tore off is dropped."""
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Drop the results that are not wanted, in one step that a kill cannot halve."""
+
+
+class Output(Results, Protocol):
+    """Where results go."""
 
     def write(self, results: Sequence[bytes]) -> None:
         """Add results, each a JSON object; when it returns a kill takes none of them."""
@@ -96,7 +100,7 @@ class JsonLines:
         try:
             self._fd = open_to_append(path)
         except OSError as error:
-            raise OptionsError("-o", str(path), "a path that can be written", str(error.strerror)) from None
+            raise OptionsError("-o", str(path), reason=reason_of(error)) from None
 
     def found(self) -> Iterator[Found]:
         """Yield the results of earlier runs.

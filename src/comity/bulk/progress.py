@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from comity.bulk.clock import clock
 from comity.bulk.tally import Tally
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ Kind = Literal["auto", "plain", "off"]
 
 _LIVE_EVERY = 0.1
 _PLAIN_EVERY = 5.0
+_SETTLED = 2_000_000_000
+"""Time after which a speed can be told, ns."""
 
 
 class Progress:
@@ -26,6 +29,8 @@ class Progress:
     Args:
         tally: what to show.
         limit: the rates that hold, in words, "" without one.
+        least: rows -> the seconds that they take at least under the limits.
+        why: says what is waited for while nothing is on the wire, "" for nothing in particular.
         kind: "auto" is live on a terminal and plain elsewhere.
         stream: where to show it.
         every: seconds between two looks; by default 0.1 live and 5 plain.
@@ -36,11 +41,14 @@ class Progress:
         tally: Tally,
         *,
         limit: str = "",
+        least: Callable[[int], float] | None = None,
+        why: Callable[[], str] | None = None,
         kind: Kind = "auto",
         stream: TextIO | None = None,
         every: float | None = None,
     ) -> None:
-        self.tally, self.limit = tally, limit
+        self.tally, self.limit, self.least, self.why = tally, limit, least, why
+        self._began: int | None = None
         self.stream = sys.stderr if stream is None else stream
         self.kind = kind
         self.live = kind == "auto" and self.stream.isatty()
@@ -62,18 +70,31 @@ class Progress:
                 await task
 
     def line(self, now: int) -> str:
-        """Return the present state in one line."""
+        """Return the present state in one line.
+
+        Speed and remaining time are told when they can be: the first moments, in which a whole window is used up, say
+        nothing about the rest.
+        """
         tally = self.tally
+        self._began = now if self._began is None else self._began
         done = tally.before + tally.finished
         rate = tally.rate(now)
+        settled = now - self._began >= _SETTLED
         parts = [f"{done:,}/{tally.total:,}" if tally.total is not None else f"{done:,} done"]
-        parts.append(f"{rate:.1f}/s" + (f" of {self.limit}" if self.limit else ""))
-        parts.append(f"{tally.in_flight} in flight")
+        if settled:
+            parts.append(f"{rate:.1f}/s" + (f" of {self.limit}" if self.limit else ""))
+        elif self.limit:
+            parts.append(f"at most {self.limit}")
+        reason = self.why() if self.why and not tally.in_flight else ""
+        parts.append(reason or f"{tally.in_flight} in flight")
         if tally.failed:
             parts.append(f"{tally.failed:,} failed")
         parts.append(f"{tally.refused:,} x 429")
-        if tally.total is not None and rate > 0 and tally.total > done:
-            parts.append(f"ETA {clock((tally.total - done) / rate)}")
+        left = tally.total - done if tally.total is not None else 0
+        if left > 0:
+            least = self.least(left) if self.least else 0.0
+            seconds = max(least, left / rate if settled and rate > 0 else 0.0)
+            parts += [f"ETA {clock(seconds)}"] if seconds >= 1 else []
         return "  ".join(parts)
 
     async def _plain(self) -> None:
@@ -109,13 +130,3 @@ class Progress:
         # Who closed standard error does not want to read this; the run matters more.
         with contextlib.suppress(OSError):
             print(text, file=self.stream, flush=True)
-
-
-def clock(seconds: float) -> str:
-    """Return a length of time for people: "45 s", "3:05", "2:00:07"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from comity.bulk.progress import clock
+from comity.bulk.clock import clock
 from comity.bulk.resume import Before
 from comity.bulk.runner import Runner
 from comity.bulk.signals import STOPPED
@@ -28,6 +29,7 @@ class Report:
         resume_at: when blocked hosts may be asked again.
         stopped: whether it was told to stop.
         resumable: whether the same command goes on where it stopped.
+        warnings: what else is to be told.
     """
 
     tally: Tally
@@ -37,9 +39,10 @@ class Report:
     resume_at: datetime | None = None
     stopped: bool = False
     resumable: bool = True
+    warnings: Sequence[str] = ()
 
     @classmethod
-    def of(cls, runner: Runner, before: Before, began: int, *, resumable: bool) -> Report:
+    def of(cls, runner: Runner, before: Before, began: int, *, resumable: bool, warnings: Sequence[str] = ()) -> Report:
         """Return the report of a finished runner that began at `began`, monotonic ns."""
         return cls(
             tally=runner.tally,
@@ -49,6 +52,7 @@ class Report:
             resume_at=runner.resume_at,
             stopped=runner.drained,
             resumable=resumable,
+            warnings=warnings,
         )
 
     @property
@@ -70,16 +74,25 @@ class Report:
         """Return the summary."""
         tally = self.tally
         rate = tally.sent / self.seconds if self.seconds else 0.0
+        unsent = f" (and {tally.unsent:,} attempts that never left)" if tally.unsent else ""
         summary = (
-            f"sent {tally.sent:,}  retried {tally.retried:,}  429s {tally.refused:,}  ok {tally.ok:,}  "
+            f"sent {tally.sent:,}{unsent}  retried {tally.retried:,}  429s {tally.refused:,}  ok {tally.ok:,}  "
             f"failed {tally.failed:,}  in {clock(self.seconds)}  {rate:.1f}/s"
         )
         lines = [summary]
+        if self.before.finished and not (
+            tally.finished or tally.undone or self.error or self.resume_at or self.stopped
+        ):
+            lines = [f"nothing to do: all {self.before.finished:,} rows are finished"]
+        if tally.failed:
+            lines.append(f"failed {tally.failed:,}: {tally.failures.text()}")
         if self.before.finished:
             failed = f", {self.before.failed:,} of them not ok" if self.before.failed else ""
             lines.append(f"finished earlier {self.before.finished:,}{failed}")
-        if self.before.unknown:
-            lines.append(f"{self.before.unknown:,} of unknown outcome; --resend-unknown sends them again")
+        if unknown := self.before.unknown + tally.unknown:
+            what = "they may have been carried out and are left alone; --resend-unknown sends them again"
+            lines.append(f"of unknown outcome {unknown:,}: {what}")
+        lines += self.warnings
         if self.error is not None:
             lines.append(f"{'cannot write' if isinstance(self.error, StoreError) else 'halted'}: {_text(self.error)}")
         if self.resume_at is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from comity.bulk.journal import Journal
-from comity.bulk.output import Found, Output
+from comity.bulk.output import Found, Results
 from comity.bulk.reader import Admit, Reader
 from comity.bulk.table import Record
 from comity.errors import OptionsError
@@ -51,7 +51,7 @@ class Before:
     unknown: int = 0
 
 
-def scan(output: Output, journal: Journal, again: Again) -> Before:
+def scan(output: Results, journal: Journal, again: Again) -> Before:
     """Fill the journal's bitmap from the output, and drop the results that are to be replaced.
 
     Raises:

@@ -20,7 +20,7 @@ from datetime import datetime
 
 from comity.bulk.backlog import Backlog, Lane
 from comity.bulk.reader import Reader
-from comity.bulk.results import of_error, of_invalid, of_response, of_unknown
+from comity.bulk.results import Result, of_error, of_invalid, of_response, of_unknown
 from comity.bulk.rows import Invalid, Row
 from comity.bulk.sink import Sink
 from comity.bulk.table import Record
@@ -32,6 +32,7 @@ from comity.errors import InvalidRequest, Limited, OptionsError, RequestError, S
 
 _TAKE = 256
 _SWEEP = 0.05
+_MANY_HOSTS = 10_000
 
 TOLD = (OSError, EOFError, zlib.error, OptionsError, StoreError)
 """What ends a run and is told as it is; anything else is a fault of the program."""
@@ -72,6 +73,7 @@ class Runner:
         error: what could not be written or read, or the fault that ended the run.
         resume_at: when the last of the blocked hosts may be asked again.
         drained: whether the run was told to stop.
+        hosts: the hosts of its rows, up to some thousands.
     """
 
     def __init__(self, client: AsyncClient, reader: Reader, sink: Sink, tally: Tally, plan: Plan) -> None:
@@ -81,6 +83,7 @@ class Runner:
         self.error: BaseException | None = None
         self.resume_at: datetime | None = None
         self.drained = False
+        self.hosts: set[str] = set()
         self._stopping = False
         self._wake, self._changed = asyncio.Event(), asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Row | None] = {}
@@ -103,6 +106,14 @@ class Runner:
         """Start nothing more and let what is on the wire come to its end."""
         self.drained = True
         self._stop()
+
+    def abandoned(self) -> str:
+        """Return what is said when the run is ended at once."""
+        tally = self.tally
+        same = "the same command goes on from here" if self.journal is not None else "without -o a run cannot go on"
+        unknown = ", and rows that may have been carried out count as unknown then" if self.journal is not None else ""
+        done = f"ok {tally.ok:,}  failed {tally.failed:,}"
+        return f"stopped at once: {tally.in_flight:,} were in flight  {done}; {same}{unknown}"
 
     def fail(self, error: BaseException) -> None:
         """Stop because something cannot go on."""
@@ -163,11 +174,10 @@ class Runner:
 
     def _take(self, item: Row | Invalid) -> None:
         if self._was_sending(item.line) and not self.plan.resend_unknown:
-            self.tally.failed += 1
-            self.sink.put(of_unknown(item))
+            self.tally.unknown += 1
+            self._finish(of_unknown(item))
         elif isinstance(item, Invalid):
-            self.tally.failed += 1
-            self.sink.put(of_invalid(item))
+            self._finish(of_invalid(item))
         else:
             lane = self._lane(item.host)
             if lane.blocked:
@@ -183,6 +193,8 @@ class Runner:
         lane = self.backlog.lanes.get(host)
         if lane is None:
             self.backlog.sweep()
+            if len(self.hosts) < _MANY_HOSTS:
+                self.hosts.add(host)
             lane = self.backlog.lanes[host] = Lane(host, self.plan.width(host))
         return lane
 
@@ -239,10 +251,7 @@ class Runner:
             self._leave(row)
             raise
         else:
-            result = of_response(row, response, _elapsed(row), keep_body=self.plan.keep_body)
-            self.tally.ok += result.ok
-            self.tally.failed += not result.ok
-            self.sink.put(result)
+            self._finish(of_response(row, response, _elapsed(row), keep_body=self.plan.keep_body))
 
     def _options(self, row: Row) -> RequestOptions:
         """Return what a row says beyond the defaults."""
@@ -264,8 +273,18 @@ class Runner:
         return options
 
     def _failed(self, row: Row, kind: str, message: str, error: RequestError | None = None) -> None:
-        self.tally.failed += 1
-        self.sink.put(of_error(row, kind, message, _elapsed(row), error.attempts if error is not None else ()))
+        # The row's last attempt alone tells whether it may have been carried out.
+        self.tally.unknown += row.progress.uncertain and row.progress.intended
+        self._finish(of_error(row, kind, message, _elapsed(row), error.attempts if error is not None else ()))
+
+    def _finish(self, result: Result) -> None:
+        tally = self.tally
+        if result.ok:
+            tally.ok += 1
+        else:
+            tally.failed += 1
+            tally.failures.add(result)
+        self.sink.put(result)
 
     def _limited(self, row: Row, lane: Lane, error: Limited) -> None:
         """Tell a host that is blocked, whose rows wait for another run, from a row that may not wait so long."""

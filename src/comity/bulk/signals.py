@@ -20,6 +20,9 @@ class Stoppable(Protocol):
     def drain(self) -> None:
         """End in good order."""
 
+    def abandoned(self) -> str:
+        """Return what is said when it is ended at once."""
+
 
 @contextlib.contextmanager
 def stopping(runner: Stoppable) -> Iterator[None]:
@@ -34,10 +37,10 @@ def stopping(runner: Stoppable) -> Iterator[None]:
         nonlocal told
         if told:
             # At once means without asking anybody: a reader that never reads or a server that never answers.
+            _say(runner.abandoned())
             os._exit(STOPPED)
         told = True
-        with contextlib.suppress(OSError):
-            print("stopping: what is being sent will be finished; once more to stop at once", file=sys.stderr)  # noqa: T201
+        _say("stopping: what is being sent will be finished; once more to stop at once")
         runner.drain()
 
     loop = asyncio.get_running_loop()
@@ -55,3 +58,9 @@ def stopping(runner: Stoppable) -> Iterator[None]:
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+def _say(text: str) -> None:
+    # Who closed standard error does not want to read this.
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)  # noqa: T201

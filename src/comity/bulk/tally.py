@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from comity.bulk.failures import Failures
+
 NS = 1_000_000_000
 _SPAN = 10 * NS
 
@@ -19,7 +21,10 @@ class Tally:
         before: rows that earlier runs finished.
         ok, failed: rows that this run finished.
         undone: rows that it had to leave.
+        unknown: rows among the failed whose request may have been carried out.
+        failures: why rows failed.
         sent: requests on the wire, repeats included.
+        unsent: attempts of which nothing reached the wire.
         retried: repeats among them.
         refused: answers 429.
         in_flight: requests on the wire now.
@@ -31,7 +36,10 @@ class Tally:
     ok: int = 0
     failed: int = 0
     undone: int = 0
+    unknown: int = 0
+    failures: Failures = field(default_factory=Failures)
     sent: int = 0
+    unsent: int = 0
     retried: int = 0
     refused: int = 0
     in_flight: int = 0

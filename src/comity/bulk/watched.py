@@ -73,6 +73,8 @@ class Watched:
             tally.sent += 1
             tally.retried += progress.sends > 0
             progress.sends += 1
+        else:
+            tally.unsent += 1
         tally.refused += outcome.refused
         status = outcome.status
         if status is None or status >= 500 or status in _PARKING:

@@ -230,4 +230,4 @@ async def _dry(job: Job) -> int:
     estimate = await plan(job)
     for line in estimate.lines():
         typer.echo(line)
-    return 0
+    return 1 if estimate.invalid else 0
