@@ -1,29 +1,16 @@
-"""LineSplitter and Gunzip: bytes in, numbered lines out."""
+"""LineSplitter: bytes in, numbered lines out."""
 
 from __future__ import annotations
-
-import gzip
-import zlib
 
 import pytest
 from hypothesis import given, strategies as st
 
-from comity.bulk.lines import KEPT_OF_LONG, Gunzip, Line, LineSplitter
+from comity.bulk.lines import KEPT_OF_LONG, Line, LineSplitter
 
 
 def split(*chunks: bytes, limit: int = 1 << 20) -> list[Line]:
     splitter = LineSplitter(limit=limit)
     return [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.finish()
-
-
-def unpack(data: bytes, step: int) -> bytes:
-    gunzip, out = Gunzip(), b""
-    for start in range(0, len(data), step):
-        out += gunzip.feed(data[start : start + step])
-        while gunzip.pending:
-            out += gunzip.feed(b"")
-    gunzip.finish()
-    return out
 
 
 @pytest.mark.parametrize(
@@ -65,28 +52,3 @@ def test_a_line_without_end_is_not_kept_beyond_the_limit():
     for _ in range(1000):
         splitter.feed(b"x" * 1000)
     assert sum(map(len, splitter._parts)) <= 2000
-
-
-@given(st.lists(st.binary(max_size=2000), min_size=1), st.integers(1, 5000))
-def test_gzip_members_in_a_row_read_as_one_stream(parts, step):
-    packed = b"".join(gzip.compress(part) for part in parts)
-    assert unpack(packed, step) == b"".join(parts)
-
-
-def test_a_gzip_bomb_comes_in_bounded_steps():
-    gunzip = Gunzip()
-    first = gunzip.feed(gzip.compress(bytes(50_000_000)))
-    assert len(first) <= 256 * 1024
-    assert gunzip.pending
-
-
-def test_a_gzip_stream_cut_short_is_told():
-    gunzip = Gunzip()
-    gunzip.feed(gzip.compress(b"hello")[:-4])
-    with pytest.raises(EOFError, match="ends before"):
-        gunzip.finish()
-
-
-def test_a_damaged_gzip_stream_is_told():
-    with pytest.raises(zlib.error):
-        unpack(gzip.compress(b"hello" * 100)[:10] + b"\xff" * 40, 1000)

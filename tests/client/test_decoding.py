@@ -102,6 +102,23 @@ def test_a_body_of_exactly_the_cap_passes():
     assert decoded("gzip", packed(TEXT), cap=len(TEXT)) == TEXT
 
 
+def test_a_coded_body_that_decodes_to_nothing_reaches_the_cap_too():
+    """HB-03"""
+    with pytest.raises(Undecodable, match="far larger than max_body=1000"):
+        decoded("gzip", packed(b"") * 10_000, cap=1000, piece=2000)
+
+
+def test_a_stream_of_tiny_members_is_refused_before_they_cost_more_than_they_bring():
+    """HB-03"""
+    with pytest.raises(Undecodable, match="tiny members"):
+        decoded("gzip", packed(b"") * 20_000, piece=100_000)
+
+
+def test_a_stream_of_many_short_members_passes():
+    lines = [f"{number:060}\n".encode() for number in range(5000)]
+    assert decoded("gzip", b"".join(map(packed, lines)), piece=100_000) == b"".join(lines)
+
+
 @given(data=st.binary(max_size=2000), piece=st.integers(1, 500))
 def test_what_was_coded_comes_back(data, piece):
     assert decoded("gzip", packed(data), piece=piece) == data

@@ -1,4 +1,4 @@
-"""LineSplitter and Gunzip: bytes in, numbered lines out. No file is touched here.
+"""LineSplitter: bytes in, numbered lines out. No file is touched here.
 
 Lines end with LF or CRLF; a byte order mark before the first is dropped; the last line needs no end. A line longer
 than the limit keeps its beginning and is marked, and its rest is thrown away as it comes, so that memory stays
@@ -7,13 +7,11 @@ bounded whatever the input is.
 
 from __future__ import annotations
 
-import zlib
 from typing import NamedTuple
 
 MAX_LINE = 8 * 1024 * 1024
 KEPT_OF_LONG = 1024
 _BOM = b"\xef\xbb\xbf"
-_STEP = 256 * 1024
 
 
 class Line(NamedTuple):
@@ -81,46 +79,3 @@ class LineSplitter:
         if too_long or len(data) > self.limit:
             return Line(number, data[:KEPT_OF_LONG], too_long=True)
         return Line(number, data.removesuffix(b"\r"))
-
-
-class Gunzip:
-    """Undo gzip step by step; several members in a row read as one stream.
-
-    Each call returns a bounded amount, so a small file that unpacks to a huge one takes no memory.
-    """
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self._waiting = b""
-
-    @property
-    def pending(self) -> bool:
-        """Whether `feed(b"")` has more to give."""
-        return bool(self._waiting)
-
-    def feed(self, data: bytes) -> bytes:
-        """Return the next bytes.
-
-        Raises:
-            zlib.error: the stream is no gzip or is damaged.
-        """
-        waiting = self._waiting + data
-        if self._member.eof:
-            # Padding with zeros after the last member is allowed, as gzip itself does.
-            waiting = waiting.lstrip(b"\0")
-            if not waiting:
-                self._waiting = b""
-                return b""
-            self._member = zlib.decompressobj(wbits=31)
-        out = self._member.decompress(waiting, _STEP)
-        self._waiting = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
-        return out
-
-    def finish(self) -> None:
-        """Check that the stream is whole.
-
-        Raises:
-            EOFError: it ends within a member.
-        """
-        if not self._member.eof:
-            raise EOFError("the gzip stream ends before its end mark")

@@ -8,7 +8,7 @@ import stat
 import sys
 from pathlib import Path
 
-from comity.bulk.lines import Gunzip
+from comity.client.gunzip import Gunzip
 from comity.errors import OptionsError
 
 STDIN = "-"

@@ -2,19 +2,26 @@
 
 A gzip stream ends with a checksum and a length (RFC 1952 section 2.3.1); one that is cut before them, or whose
 checksum differs, is damaged even when the framing around it was whole. The cap counts decoded bytes and is checked
-after every bounded step, so a bomb costs one step, not its size.
+after every bounded step, so a bomb costs one step, not its size. It holds for the coded bytes too, with room for their
+frames: an endless stream that decodes to nothing would never reach it otherwise.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
+
+from comity.client.gunzip import STEP, Gunzip
 
 ACCEPTED = "gzip, deflate"
 """What the client asks for: only what is decoded here."""
 
-_STEP = 256 * 1024
 _LAYERS = 4
+_FEW = 4096  # members of a gzip stream that may be tiny; of more ...
+_SHORT = 64  # ... each takes so many bytes on average, else undoing them is more work than data
+_ROOM = 64 * 1024  # bytes that the frames of a coded body may take beyond the body
 
 
 class Damaged(Exception):
@@ -45,12 +52,13 @@ class Body:
         cap: most bytes of the decoded body, None for no cap.
     """
 
-    __slots__ = ("_cap", "_chain", "_parts", "size")
+    __slots__ = ("_cap", "_chain", "_coded", "_parts", "size")
 
     def __init__(self, codings: str | None, cap: int | None) -> None:
         self._cap = cap
         self._chain = _chain(codings, cap) if codings else []
         self._parts: list[bytes] = []
+        self._coded = 0
         self.size = 0
 
     def feed(self, data: bytes) -> None:
@@ -58,8 +66,12 @@ class Body:
 
         Raises:
             Damaged: the coded stream fails its checksum.
-            Undecodable: it is no such stream, or the body is over its cap.
+            Undecodable: it is no such stream, or the body, decoded or coded, is over its cap.
         """
+        if self._chain:
+            self._coded += len(data)
+            if self._cap is not None and self._coded > self._cap + self._cap // 8 + _ROOM:
+                raise Undecodable(f"the coded body is far larger than max_body={self._cap}")
         for decoder in self._chain:
             data = decoder.feed(data)
         self.size += len(data)
@@ -96,28 +108,28 @@ def _chain(codings: str, cap: int | None) -> list[Decoder]:
 class _Gzip:
     """RFC 1952: one or more members; zero padding after the last is tolerated."""
 
-    __slots__ = ("_cap", "_member", "_started")
+    __slots__ = ("_cap", "_stream", "_taken")
 
     def __init__(self, cap: int | None) -> None:
         self._cap = cap
-        self._member = zlib.decompressobj(31)
-        self._started = False
+        self._stream = Gunzip()
+        self._taken = 0
 
     def feed(self, data: bytes) -> bytes:
+        self._taken += len(data)
         out = bytearray()
-        while data:
-            if self._member.eof:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                self._member = zlib.decompressobj(31)
-            self._started = True
-            _inflate(self._member, data, out, self._cap)
-            data = self._member.unused_data
+        with _told():
+            out += self._stream.feed(data)
+            while self._stream.pending:
+                _check_cap(len(out), self._cap)
+                if self._stream.members > _FEW + self._taken // _SHORT:
+                    raise Undecodable(f"the gzip stream is made of {self._stream.members} tiny members")
+                out += self._stream.feed(b"")
+        _check_cap(len(out), self._cap)
         return bytes(out)
 
     def end(self) -> None:
-        if self._started and not self._member.eof:
+        if not self._stream.whole:
             raise Damaged("the gzip stream ends before its checksum")
 
 
@@ -151,14 +163,21 @@ class _Deflate:
 
 def _inflate(stream: zlib._Decompress, data: bytes, out: bytearray, cap: int | None) -> None:
     """Decompress in steps of bounded size, so that the cap is seen before memory is."""
-    try:
+    with _told():
         while True:
-            step = stream.decompress(data, _STEP)
+            step = stream.decompress(data, STEP)
             out += step
             _check_cap(len(out), cap)
             data = stream.unconsumed_tail
-            if stream.eof or (not data and len(step) < _STEP):
+            if stream.eof or (not data and len(step) < STEP):
                 return
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell a wrong checksum from bytes that are no such coding."""
+    try:
+        yield
     except zlib.error as error:
         if "check" in str(error) and "header" not in str(error):
             raise Damaged("the checksum of the coded stream differs") from None
