@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import monotonic_ns
 from typing import cast
 
@@ -51,3 +52,10 @@ class _Noting:
             self._answered = monotonic_ns()
             self._recorder.latencies.append(self._answered - self._began)
         self._slot.answered()
+
+    def hear(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        self._slot.hear(status, headers)
+
+    @property
+    def retry_after(self) -> int | None:
+        return self._slot.retry_after

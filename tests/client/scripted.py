@@ -222,3 +222,6 @@ class RecordedSlot:
 
     def answered(self) -> None:
         self.said.append("answered")
+
+    def hear(self, status: int, headers: object) -> None:
+        self.said.append(f"heard {status}")

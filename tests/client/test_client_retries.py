@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -11,7 +12,20 @@ from comity.errors import BadResponse, ConnectFailed, ConnectionLost, HostBlocke
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
-from tests.client.scripted import OK, Peer, Scripted, answer, hang, in_turn, ok, refused, status
+from tests.client.scripted import (
+    OK,
+    Peer,
+    Script,
+    Scripted,
+    answer,
+    hang,
+    in_turn,
+    ok,
+    packed,
+    refused,
+    status,
+    under_way,
+)
 
 QUICK = Backoff(base=0.001, cap=0.001)
 TRIES = Retry(attempts=3, backoff=QUICK)
@@ -60,6 +74,112 @@ async def test_an_error_carries_the_history_too():
         with pytest.raises(StatusError) as caught:
             await api.get(server.url)
         assert (caught.value.status_code, [each.status for each in caught.value.attempts]) == (408, [None, 429, 408])
+
+
+BROKEN = {
+    "hangs": (b"Content-Length: 10", b"ab", False),
+    "drips nothing": (b"Content-Length: 10", b"", False),
+    "cut": (b"Content-Length: 10", b"ab", True),
+    "cut between chunks": (b"Transfer-Encoding: chunked", b"2\r\nab\r\n", True),
+    "no chunk": (b"Transfer-Encoding: chunked", b"zz\r\n", False),
+    "no gzip": (b"Content-Encoding: gzip\r\nContent-Length: 2", b"ok", False),
+    "cut gzip": (b"Content-Encoding: gzip\r\nContent-Length: 20", packed(b"a" * 99)[:20], False),
+    "too large": (b"Content-Length: 999999999", b"ab", False),
+}
+
+
+def broken(code: int, how: str, *fields: bytes, apart: bool = False) -> Script:
+    """Answer with a sound head and a broken body, in one piece or apart."""
+    framing, body, closes = BROKEN[how]
+    head = b"\r\n".join([b"HTTP/1.1 %d X" % code, framing, *fields, b"", b""])
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        for piece in (head, body) if apart else (head + body,):
+            await peer.send(piece)
+            await asyncio.sleep(0)
+        if not closes:
+            await peer.gone()
+
+    return script
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("how", BROKEN)
+async def test_a_refusal_counts_whatever_becomes_of_its_body(how, apart):
+    """PF-017, PF-018, RA-06: the wait it names is longer than allowed, so the host is blocked."""
+    refusal = broken(429, how, b"Retry-After: 100", apart=apart)
+    async with Scripted(refusal) as server, AsyncClient(server.url, timeout=0.2, raise_for="never") as api:
+        with pytest.raises(RateLimited) as caught:
+            await api.get("/x")
+        error = caught.value
+        assert (error.status_code, error.response.content, len(server.seen)) == (429, b"", 1)
+        assert 95 < error.retry_after <= 100
+        assert (error.attempts[0].status, error.attempts[0].retry_after) == (429, 100)
+        assert error.attempts[0].error.startswith(("TimedOut", "BadResponse"))
+        with pytest.raises(HostBlocked):
+            await api.get("/other")
+        assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("code", [408, 425, 429, 503])
+async def test_a_status_that_asks_for_another_try_gets_it_whatever_becomes_of_its_body(code, how):
+    """RA-10"""
+    left = [broken(code, how, b"Retry-After: 0.2")]
+
+    async def script(peer: Peer) -> None:
+        await (left.pop() if left else answer(OK))(peer)
+
+    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.1, learn_gap=False) as api:
+        first, second = (await api.get("/x")).attempts
+        assert (first.status, first.retry_after, first.decision, second.status) == (code, 0.2, "retry", 200)
+        assert first.timings.download + second.waited >= 0.19
+
+
+@pytest.mark.parametrize(("how", "kind"), [("cut", BadResponse), ("no gzip", BadResponse), ("hangs", TimedOut)])
+async def test_a_broken_body_is_the_error_of_what_is_not_sent_again(how, kind):
+    async with Scripted(broken(503, how)) as server, AsyncClient(timeout=0.1, raise_for="never") as api:
+        with pytest.raises(kind) as caught:
+            await api.post(server.url)
+        assert ([each.status for each in caught.value.attempts], len(server.seen)) == ([503], 1)
+        if kind is BadResponse:
+            assert (caught.value.response.status_code, caught.value.response.content) == (503, b"")
+
+
+async def test_a_broken_body_of_another_status_tells_nothing_about_the_host():
+    async with Scripted(broken(404, "no gzip", b"Retry-After: 100")) as server, AsyncClient() as api:
+        with pytest.raises(BadResponse) as caught:
+            await api.get(server.url)
+        assert caught.value.response.status_code == 404
+        (host,) = api.stats().hosts.values()
+        assert (host.paused_for, host.blocked_for) == (0, 0)
+
+
+async def test_others_wait_from_the_head_of_a_refusal_on():
+    """PF-014: not only when its body, which drips, is there at last."""
+    go = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 429 X\r\nRetry-After: 30\r\nContent-Length: 2\r\n\r\na")
+        await go.wait()
+        await peer.send(b"b")
+        await peer.gone()
+
+    async with Scripted(script) as server, AsyncClient(server.url, raise_for="never") as api:
+        first = await under_way(server, api.get("/x", retry=0))
+        while not (host := next(iter(api.stats().hosts.values()))).paused_for:
+            await asyncio.wait([first], timeout=0.01)
+        assert (host.running, host.refused) == (1, 0)
+        with pytest.raises(HostBlocked):
+            await api.get("/other", deadline=1)
+        go.set()
+        response = await first
+        assert (response.status_code, response.content, response.retry_after, len(server.seen)) == (429, b"ab", 30, 1)
+        (host,) = api.stats().hosts.values()
+        assert (host.running, host.refused) == (0, 1)
+        assert host.paused_for <= 30
 
 
 async def test_status_decides_before_the_body_does():

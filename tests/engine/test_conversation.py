@@ -285,6 +285,101 @@ def test_saying_sent_and_answered_again_changes_nothing():
     assert clock.run(main()) == 8
 
 
+def told(clock, hosts, *, retry=None, status=429, wait="5", body=1.0, ends=None):
+    """Make a call whose answer's head comes at once and whose body takes a second; return how it ended."""
+
+    async def send(slot):
+        slot.sent()
+        if slot.number == 2:
+            return Exchange(outcome=Outcome(status=200))
+        for _ in range(2):
+            slot.hear(status, [] if wait is None else [("Retry-After", wait)])
+        await asyncio.sleep(body)
+        return Exchange(outcome=ends or Outcome(status=status), error=RequestError("cut"))
+
+    return AsyncEngine(hosts, draw=lambda: 0.0).run(Call(host="a", retry=retry or Retry(), idempotent=True), send)
+
+
+@pytest.mark.parametrize("wait", ["5", None])
+def test_a_host_is_held_from_the_head_of_a_refusal_on(wait):
+    """PF-014 PF-015: one refusal, one episode, counted once, though it was told at the head and ends later."""
+    clock, events = VirtualClock(), []
+    hosts = Hosts(policy(learn_gap=True, backoff=Backoff(base=3, jitter=None)), clock=clock, observe=events.append)
+
+    async def main():
+        call = asyncio.create_task(told(clock, hosts, retry=hosts.rules.default.retry, wait=wait))
+        await asyncio.sleep(0.5)
+        (during,) = hosts.stats().hosts.values()
+        settled = await call
+        (after,) = hosts.stats().hosts.values()
+        return during, settled, after
+
+    during, settled, after = clock.run(main())
+    first, second = settled.attempts
+    pause = 5 if wait else 3
+    assert (during.paused_for, during.running, during.refused) == (pytest.approx(pause - 0.5), 1, 0)
+    assert (first.status, first.error, second.waited) == (429, "RequestError: cut", pytest.approx(pause - 1))
+    assert (after.refused, after.running, after.gap) == (1, 0, 0.25)
+    assert [event.type for event in events].count("paused") == 1
+    assert next(event.wait for event in events if event.type == "paused") == pytest.approx(pause - 1)
+
+
+@pytest.mark.parametrize("failure", ["truncated", "timeout", "bad", "lost", "deadline"])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 503])
+def test_what_the_head_said_decides_whatever_becomes_of_the_body(status, failure):
+    clock = VirtualClock()
+    hosts = Hosts(policy(), clock=clock)
+    settled = clock.run(told(clock, hosts, status=status, ends=Outcome(failure=failure, sent="maybe")))
+    first, second = settled.attempts
+    assert (first.status, first.retry_after, first.sent, first.decision) == (status, 5, "yes", "retry")
+    assert second.waited == pytest.approx(4)
+
+
+@pytest.mark.parametrize("status", [202, 302, 404])
+def test_the_head_of_another_status_decides_nothing(status):
+    clock = VirtualClock()
+    hosts = Hosts(policy(), clock=clock)
+    settled = clock.run(told(clock, hosts, status=status, ends=Outcome(failure="bad")))
+    assert (settled.outcome.failure, settled.reason, len(settled.attempts)) == ("bad", "bad", 1)
+    assert hosts.stats().hosts["a"].paused_for == 0
+
+
+def test_a_pause_may_be_over_before_the_body_is_there():
+    clock = VirtualClock()
+    events = []
+    hosts = Hosts(policy(), clock=clock, observe=events.append)
+    settled = clock.run(told(clock, hosts, body=9.0))
+    assert settled.attempts[1].waited == 0
+    assert [event.wait for event in events if event.type in {"paused", "retrying"}] == [0, 0]
+
+
+def test_a_backoff_function_that_fails_ends_the_call_and_not_the_transport():
+    clock = VirtualClock()
+    hosts = Hosts(policy(), clock=clock)
+
+    def fails(_info):
+        raise OSError("the caller's")
+
+    with pytest.raises(OSError, match="the caller's"):
+        clock.run(told(clock, hosts, retry=Retry(backoff=fails)))
+    assert idle(hosts)
+
+
+def test_a_call_cancelled_after_the_head_of_a_refusal_leaves_the_pause():
+    clock = VirtualClock()
+    hosts = Hosts(policy(), clock=clock)
+
+    async def main():
+        call = asyncio.create_task(told(clock, hosts))
+        await asyncio.sleep(0.5)
+        call.cancel()
+        await asyncio.wait([call])
+        return hosts.stats().hosts["a"]
+
+    host = clock.run(main())
+    assert (host.running, host.cancelled, host.paused_for) == (0, 1, pytest.approx(4.5))
+
+
 def test_settling_a_slot_corrects_its_cost():
     clock = VirtualClock()
     engine = AsyncEngine(Hosts(policy(rate="100 tokens/min"), clock=clock))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comity import AsyncClient, BadResponse, ConnectionLost, Response, TimedOut
+from comity import AsyncClient, BadResponse, ConnectionLost, RateLimited, Response, TimedOut
 from comity.testing import Answer, ScriptedTransport, VirtualClock
 
 URL = "http://api.example/users/1"
@@ -36,6 +36,14 @@ def test_faults_are_told_apart_and_retried_where_that_is_safe():
     with pytest.raises(BadResponse) as caught:
         ask(transport, clock)
     assert [attempt.sent for attempt in caught.value.attempts] == ["no", "yes", "yes"]
+
+
+def test_the_head_of_a_truncated_answer_counts():
+    """RA-06: it names a wait that is longer than allowed."""
+    transport, clock = scripted(Answer(429, headers={"Retry-After": "100"}, fault="truncated"))
+    with pytest.raises(RateLimited) as caught:
+        ask(transport, clock)
+    assert (caught.value.retry_after, len(transport.requests)) == (pytest.approx(100), 1)
 
 
 def test_a_lost_post_is_not_sent_again():

@@ -24,8 +24,6 @@ from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.hosts import Hosts
 from comity.engine.observer import Observe
 from comity.engine.stats import Stats
-from comity.policy.header_names import HeaderNames
-from comity.policy.headers import read_hints
 from comity.policy.host_rules import PolicyGiven
 from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
@@ -208,7 +206,7 @@ class AsyncClient:
         call.priority = 5 if priority == 5 else checked_priority(priority)
         call.cost = cost
         limits = policy.timeout if timeout is UNSET else Timeout.of(timeout)
-        settled = await self._engine.run(call, partial(self._send, request, limits, policy.header_names))
+        settled = await self._engine.run(call, partial(self._send, request, limits))
         return result(request, settled, raise_for or self._raise_for, self._engine.clock, limit)
 
     def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, limit: float | None) -> Call:
@@ -225,9 +223,7 @@ class AsyncClient:
             queue_timeout=policy.queue_timeout_ns,
         )
 
-    async def _send(
-        self, request: Request, limits: Timeout, names: HeaderNames | None, slot: Slot
-    ) -> Exchange[Response]:
+    async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         self._sending += 1
         try:
             exchange = await self._transport.send(request, limits, slot)
@@ -237,12 +233,10 @@ class AsyncClient:
                 self._tell_quiet()
         response = exchange.value
         if response is not None and response.status_code != 200:
-            hints = read_hints(
-                response.headers.pairs, status=response.status_code, wall=self._engine.clock.wall(), names=names
-            )
-            if hints.retry_after is not None:
-                response.retry_after = hints.retry_after / 1e9
-                exchange.outcome = replace(exchange.outcome, retry_after=hints.retry_after)
+            slot.hear(response.status_code, response.headers.pairs)
+            if slot.retry_after is not None:
+                response.retry_after = slot.retry_after / 1e9
+                exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
         return exchange
 
     def _tell_quiet(self) -> None:

@@ -8,7 +8,8 @@ from comity.client.response import Response
 from comity.engine.call import Settled
 from comity.engine.clock import Clock
 from comity.engine.refusal import moment
-from comity.errors import RateLimited, TimedOut
+from comity.errors import RateLimited, RequestError, TimedOut
+from comity.policy.attempt import Attempt
 
 
 def result(
@@ -30,19 +31,24 @@ def result(
     """
     response, attempts = settled.value, settled.attempts
     if response is None:
-        error = settled.error
-        assert error is not None
-        error.attempts = attempts
-        if isinstance(error, TimedOut) and error.phase == "deadline" and deadline is not None:
-            error.seconds = deadline
-        raise error
+        assert settled.error is not None
+        raise _failed(settled.error, attempts, deadline)
     response.attempts = attempts
     response.timings = attempts[-1].timings
     if settled.until is not None:
         raise _limited(request, response, settled.until, clock)
+    if settled.error is not None:
+        raise _failed(settled.error, attempts, deadline)
     if raise_for == "never" or response.ok or (raise_for == "error" and response.status_code < 400):
         return response
     raise response.error()
+
+
+def _failed(error: RequestError, attempts: tuple[Attempt, ...], deadline: float | None) -> RequestError:
+    error.attempts = attempts
+    if isinstance(error, TimedOut) and error.phase == "deadline" and deadline is not None:
+        error.seconds = deadline
+    return error
 
 
 def _limited(request: Request, response: Response, until: int, clock: Clock) -> RateLimited:

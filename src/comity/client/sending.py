@@ -19,7 +19,8 @@ from comity.client.stopwatch import Stopwatch
 from comity.client.watch import Expired, Watch
 from comity.client.wire import Broken, Truncated, Wire
 from comity.engine.call import Exchange, Slot
-from comity.policy.outcome import Outcome
+from comity.errors import BadResponse
+from comity.policy.outcome import Outcome, asks_again
 from comity.policy.timeouts import Timeout
 
 _PIECE = 256 * 1024
@@ -38,7 +39,7 @@ class Sending:
         max_body: most bytes of an answer's body, decoded; None for no cap.
     """
 
-    __slots__ = ("_max_body", "_pool", "_progress", "_request", "_slot", "_time", "_watch", "_wire")
+    __slots__ = ("_head", "_max_body", "_pool", "_progress", "_request", "_slot", "_time", "_watch", "_wire")
 
     def __init__(self, pool: Pool, request: Request, limits: Timeout, slot: Slot, max_body: int | None) -> None:
         self._pool = pool
@@ -49,6 +50,7 @@ class Sending:
         self._watch = Watch(pool.loop, limits, self._time.began, slot.deadline)
         self._progress = Progress()
         self._wire: Wire | None = None
+        self._head: Response | None = None
 
     async def run(self) -> Exchange[Response]:
         """Send, read and check the answer; whatever happens, the connection is given back or closed."""
@@ -123,6 +125,10 @@ class Sending:
             if message.code >= 200 or message.code == 101:
                 self._progress.answering = True
                 self._slot.answered()
+                if message.code != 200:
+                    headers = response_headers(message, expose_cookies=self._request.expose_cookies)
+                    self._head = Response(message.code, headers, b"", request=self._request)
+                    self._slot.hear(message.code, headers.pairs)
                 return message, stream
         raise Broken(f"more than {_INTERIM} interim answers came")
 
@@ -151,8 +157,12 @@ class Sending:
             wire.force_close()
         self._pool.give_back(wire, message.headers.get("Keep-Alive"), self._time.now)
         self._wire = None
-        headers = response_headers(message, expose_cookies=self._request.expose_cookies)
-        response = Response(message.code, headers, content, request=self._request, timings=timings)
+        response = self._head
+        if response is None:
+            headers = response_headers(message, expose_cookies=self._request.expose_cookies)
+            response = Response(message.code, headers, content, request=self._request, timings=timings)
+        else:
+            response.content, response.timings = content, timings
         return Exchange(outcome=Outcome(status=message.code), value=response, timings=timings)
 
     def _closing(self) -> bool:
@@ -163,4 +173,13 @@ class Sending:
         if self._wire is not None and self._wire.began:
             progress.answering = True
         failure, sent, translated = translate(error, progress, self._request)
-        return Exchange(outcome=Outcome(failure=failure, sent=sent), error=translated, timings=timings)
+        head = self._head
+        if head is not None and isinstance(translated, BadResponse):
+            translated.response = head.masked()
+        decided = head is not None and asks_again(head.status_code)
+        return Exchange(
+            outcome=Outcome(failure=failure, sent=sent),
+            value=head if decided else None,
+            error=translated,
+            timings=timings,
+        )

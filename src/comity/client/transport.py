@@ -20,10 +20,11 @@ class Transport(Protocol):
             request: what to send.
             limits: of the attempt; its clock starts now.
             slot: `sent()` is called right after the first byte was handed to the socket, `answered()` when the answer
-                began; the attempt ends by `slot.deadline`.
+                began, `hear()` when its head is there and says anything but 200; the attempt ends by `slot.deadline`.
 
         Returns:
-            The answer, or the outcome and the error of an attempt that brought none. Nothing but a cancellation is
+            The answer, or the outcome and the error of an attempt that brought no whole one; with it, as `value`, the
+            head of an answer whose body is broken, if its status asks for another try. Nothing but a cancellation is
             raised, and that leaves no connection behind.
         """
         ...

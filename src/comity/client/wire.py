@@ -5,7 +5,7 @@ lets an upload stall and rewrites URLs. What is used is its `ResponseHandler`; t
 there:
 
 - bytes that nobody asked for on a resting connection end it, so that they are never the answer to a later request;
-- a parser error or a reset inside a body always reaches the reader of the body;
+- a parser error or a reset inside a body always reaches the reader of the body, and never swallows the head before it;
 - the head of an answer is bounded as a whole;
 - an answer that comes before the request is written wakes the writer.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 
@@ -24,6 +25,8 @@ MAX_LINE = 64 * 1024
 MAX_HEADERS = 512
 MAX_HEAD = 1024 * 1024
 BUFFER = 256 * 1024
+
+_END_OF_HEAD = b"\r\n\r\n"
 
 
 class Truncated(Exception):
@@ -59,8 +62,10 @@ class Wire(ResponseHandler):
         self._busy = False
         self._received = 0
         self._handed = 0
+        self._skip = False
         self._answer_waits = False
         self._body: StreamReader | None = None
+        self._part = b""
 
     def begin(self, *, head: bool) -> None:
         """Prepare for one request; `head` says that its answer has no body."""
@@ -68,9 +73,14 @@ class Wire(ResponseHandler):
         self.began = self._received = self._handed = 0
         self._answer_waits = False
         self._body = None
+        self._part = b""
         self._busy = True
+        self._skip = head
+        self._parse_anew()
+
+    def _parse_anew(self) -> None:
         self.set_response_params(
-            skip_payload=head,
+            skip_payload=self._skip,
             read_until_eof=True,
             auto_decompress=False,
             read_bufsize=BUFFER,
@@ -118,10 +128,16 @@ class Wire(ResponseHandler):
 
     async def answer(self) -> tuple[RawResponseMessage, StreamReader]:
         """Return the next head of an answer and its body's stream."""
-        message, body = await self.read()
+        try:
+            message, body = await self.read()
+        except HttpProcessingError:
+            if not self._buffer:
+                raise
+            message, body = await self.read()  # it was saved
         if 100 <= message.code < 200 and message.code != 101:
             if not self._buffer:
                 self.began = self._received = 0
+                self._part = b""
         else:
             self._body = body
             lost = self._exception
@@ -164,9 +180,12 @@ class Wire(ResponseHandler):
         elif self._buffer:
             self._note_answer()
         elif self._exception is not None:
+            self._save_head(self._part + data)
             self._wake_writer()
         elif self._received > MAX_HEAD:
             self.fail(Broken(f"the head of the answer is larger than {MAX_HEAD} bytes"))
+        else:
+            self._part += data
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End what is still being read; `exc` is None for an orderly end."""
@@ -178,6 +197,23 @@ class Wire(ResponseHandler):
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(Truncated("the connection ended"))
         self._forget(self)
+
+    def _save_head(self, data: bytes) -> None:
+        """Read the heads again that the parser dropped because what came behind them, at the same time, is broken."""
+        broken = self._parser
+        self._parse_anew()
+        parser, self._parser = self._parser, broken
+        assert parser is not None
+        head, mark, data = data.partition(_END_OF_HEAD)
+        while mark and not self._buffer:
+            try:
+                messages, _, _ = parser.feed_data(head + mark)
+            except HttpProcessingError:  # the head itself is broken, as was said already
+                return
+            for message, body in messages:
+                if message.code >= 200:
+                    self.feed_data((message, body), 0)
+            head, mark, data = data.partition(_END_OF_HEAD)
 
     def _note_answer(self) -> None:
         if self._buffer[-1][0][0].code >= 200:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from comity.engine.gate import Gate
 from comity.errors import RequestError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
-from comity.policy.outcome import Outcome
+from comity.policy.headers import read_hints
+from comity.policy.outcome import Outcome, asks_again
 from comity.policy.retry import Retry
 from comity.policy.ticket import State, Ticket
 
@@ -51,8 +52,8 @@ class Exchange(Generic[T]):
 
     Args:
         outcome: for the decision.
-        value: the answer, when there is one.
-        error: what to raise when there is none and nothing follows.
+        value: the answer, when there is one. Beside an error it is the head of an answer whose body is broken.
+        error: what to raise when there is no whole answer and nothing follows.
         timings: the phases after the queue.
     """
 
@@ -87,13 +88,19 @@ class Slot:
     Attributes:
         number: of the attempt, from 1.
         deadline: ns, monotonic, or None: the attempt must be over by then.
+        heard: the answer's head was told.
+        retry_after: ns that it asks to wait, None when it names no time.
     """
 
-    __slots__ = ("_gate", "_ticket", "deadline", "number")
+    __slots__ = ("_decide", "_gate", "_ticket", "deadline", "heard", "number", "retry_after")
 
-    def __init__(self, gate: Gate, ticket: Ticket, number: int, deadline: int | None) -> None:
-        self._gate, self._ticket = gate, ticket
+    def __init__(
+        self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], None]
+    ) -> None:
+        self._gate, self._ticket, self._decide = gate, ticket, decide
         self.number, self.deadline = number, deadline
+        self.heard = False
+        self.retry_after: int | None = None
 
     def sent(self) -> None:
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""
@@ -104,6 +111,21 @@ class Slot:
         """Say that the answer began; saying it again does nothing."""
         if self._gate.core.minds_answers and self._ticket.state is State.STARTED:
             self._gate.answered(self._ticket)
+
+    def hear(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Tell the head of an answer other than 200, as soon as it is there; telling it again does nothing.
+
+        A status that asks for another try is decided upon here: the host learns of a refusal before the body is read,
+        and whatever becomes of it.
+        """
+        if self.heard:
+            return
+        self.heard = True
+        gate = self._gate
+        names = gate.core.policy.header_names
+        self.retry_after = read_hints(headers, status=status, wall=gate.clock.wall(), names=names).retry_after
+        if asks_again(status):
+            self._decide(Outcome(status=status, retry_after=self.retry_after))
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was."""

@@ -9,6 +9,7 @@ tried again, and whatever it holds is given back in one place, the `finally`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from comity.engine.call import Call, Exchange, Settled, Slot
@@ -17,7 +18,8 @@ from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
 from comity.errors import QueueFull
 from comity.policy.attempt import Attempt
-from comity.policy.feedback import end_attempt
+from comity.policy.feedback import end_attempt, learn
+from comity.policy.outcome import Outcome
 from comity.policy.retry import CallState, Decision, GiveUp, RetryAt, decide
 from comity.policy.ticket import State, Ticket
 from comity.policy.windows import NEVER
@@ -47,7 +49,7 @@ def converse(
         HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: the turn did not come; nothing (more) was sent.
         OptionsError: the cost cannot be, or a backoff function returned something else than seconds.
     """
-    life = _Life(call, gate, observe)
+    life = _Life(call, gate, draw, observe)
     change = gate.change
     try:
         while True:
@@ -55,7 +57,7 @@ def converse(
                 yield life.ticket
             exchange = yield life.start()
             assert exchange is not None
-            decision = life.judge(exchange, draw())
+            decision = life.judge(exchange)
             if not isinstance(decision, RetryAt):
                 return life.settled(exchange, decision)
             life.ticket.not_before = decision.at
@@ -74,7 +76,9 @@ class _Life:
 
     __slots__ = (
         "_began",
+        "_draw",
         "_entered",
+        "_heard",
         "_reporter",
         "_sending",
         "_started",
@@ -87,12 +91,13 @@ class _Life:
         "ticket",
     )
 
-    def __init__(self, call: Call, gate: Gate, observe: Observe | None) -> None:
-        self.call, self.gate = call, gate
+    def __init__(self, call: Call, gate: Gate, draw: Callable[[], float], observe: Observe | None) -> None:
+        self.call, self.gate, self._draw = call, gate, draw
         self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
         self._began = self._entered = self._started = self.ended = gate.clock.now()
         self._wall = 0
         self._sending = False
+        self._heard: _Heard | None = None
         self.ticket = Ticket(call.priority, ())
         self.attempts: list[Attempt] = []
         self.state = CallState(
@@ -136,28 +141,37 @@ class _Life:
                 request=call.request,
                 attempts=self.attempts,
             )
-        self._sending = True
+        self._sending, self._heard = True, None
         self._started, self._wall = gate.clock.now(), gate.clock.wall()
         number = len(self.attempts) + 1
         if self._reporter:
             self._reporter.started(number, waited=self._started - self.ended)
-        return Slot(gate, ticket, number, call.deadline)
+        return Slot(gate, ticket, number, call.deadline, self._hear)
 
-    def judge(self, exchange: Exchange[Any], draw: float) -> Decision:
-        """Decide what follows an attempt; give back, count and learn in one step of the gate."""
-        call, gate, outcome = self.call, self.gate, exchange.outcome
+    def judge(self, exchange: Exchange[Any]) -> Decision:
+        """Decide what follows an attempt, unless its head did; give back, count and learn in one step of the gate."""
+        call, gate, heard = self.call, self.gate, self._heard
         now = gate.clock.now()
         self._sending = False
-        self.state.count(call.retry, outcome)
-        decision = decide(call.retry, self.state, outcome, now, draw)
+        if heard is None:
+            outcome, decision = exchange.outcome, self._decide(exchange.outcome, now)
+        elif heard.error is not None:
+            raise heard.error
+        else:
+            assert heard.decision is not None
+            outcome = exchange.outcome = heard.outcome
+            decision = heard.decision
         attempt = self._attempt(exchange, decision)
         self.attempts.append(attempt)
         keep_slot = call.retry.hold_slot and isinstance(decision, RetryAt)
-        new_episode = False
+        new_episode = heard is not None and heard.new_episode
 
         def end(now: int) -> None:
             nonlocal new_episode
-            new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
+            if heard is None:
+                new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
+            else:
+                gate.core.release(self.ticket, now, keep_slot=keep_slot)
             gate.tally.count(attempt.number, outcome)
 
         gate.change(end)
@@ -191,6 +205,26 @@ class _Life:
         if ticket.state is not State.DONE or ticket.holds_slot:
             gate.withdraw(ticket, now)
 
+    def _decide(self, outcome: Outcome, now: int) -> Decision:
+        self.state.count(self.call.retry, outcome)
+        return decide(self.call.retry, self.state, outcome, now, self._draw())
+
+    def _hear(self, outcome: Outcome) -> None:
+        """Decide by the head of an answer, while its body is still on the way; the host learns of it at once."""
+        gate, ticket = self.gate, self.ticket
+        heard = self._heard = _Heard(outcome)
+        try:
+            decision = heard.decision = self._decide(outcome, gate.clock.now())
+        except Exception as error:  # noqa: BLE001 - a caller's backoff function failed; `judge` raises it, not the wire
+            heard.error = error
+            return
+
+        def hear(now: int) -> None:
+            gate.core.started(ticket, now)
+            heard.new_episode = learn(gate.core, ticket, outcome, decision, now)
+
+        gate.change(hear)
+
     def _attempt(self, exchange: Exchange[Any], decision: Decision) -> Attempt:
         outcome, error = exchange.outcome, exchange.error
         return Attempt(
@@ -204,6 +238,16 @@ class _Life:
             retry_after=None if outcome.retry_after is None else outcome.retry_after / 1e9,
             decision=_word(decision),
         )
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What the head of an answer decided: an outcome, and a decision or the error of a caller's function."""
+
+    outcome: Outcome
+    decision: Decision | None = None
+    error: Exception | None = None
+    new_episode: bool = False
 
 
 def _word(decision: Decision) -> str:

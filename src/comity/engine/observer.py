@@ -62,13 +62,13 @@ class Reporter:
         what: dict[str, Any] = {"number": attempt.number, "status": attempt.status, "error": attempt.error}
         self._tell("finished", **what, reason=attempt.decision)
         if isinstance(decision, GiveUp) and decision.block is not None:
-            self._tell("blocked", **what, wait=(decision.block - now) / 1e9)
+            self._tell("blocked", **what, wait=max(0, decision.block - now) / 1e9)
         elif new_episode:
             pause = None if isinstance(decision, Done) else decision.pause
-            self._tell("paused", **what, wait=0.0 if pause is None else (pause - now) / 1e9)
+            self._tell("paused", **what, wait=0.0 if pause is None else max(0, pause - now) / 1e9)
         if isinstance(decision, RetryAt):
             what["number"] += 1
-            self._tell("retrying", **what, wait=(decision.at - now) / 1e9, reason=decision.reason)
+            self._tell("retrying", **what, wait=max(0, decision.at - now) / 1e9, reason=decision.reason)
         elif isinstance(decision, GiveUp):
             self._tell("failed", **what, reason=decision.reason)
 

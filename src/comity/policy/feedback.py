@@ -27,6 +27,22 @@ def end_attempt(
     if outcome.sent != "no":
         limiter.started(ticket, now)
     limiter.release(ticket, now, keep_slot=keep_slot)
+    return learn(limiter, ticket, outcome, decision, now)
+
+
+def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
+    """Let the host learn from an outcome and from what was decided upon it, whether or not the attempt is over.
+
+    Args:
+        limiter: the host's.
+        ticket: the attempt's; it has started.
+        outcome: how it ended, or what its head says already.
+        decision: what `decide` made of it.
+        now: ns.
+
+    Returns:
+        Whether a pause or block began.
+    """
     pause = decision.pause if isinstance(decision, RetryAt | GiveUp) else None
     block = decision.block if isinstance(decision, GiveUp) else None
     if outcome.refused or pause is not None or block is not None:

@@ -20,8 +20,10 @@ limit ran out.  cancelled: the caller gave up.
 class Outcome:
     """One attempt's end: a status, or a failure, never both.
 
+    A status that asks for another try counts from its head on, whatever becomes of the body: the attempt's error tells that.
+
     Args:
-        status: the answer's status code, None when there was no whole answer.
+        status: the answer's status code, None when there was no whole answer (but see above).
         failure: why there was none.
         sent: whether bytes of the request were handed to the socket ("maybe": their fate is unknown).
         retry_after: the wait that the answer asked for, ns from the answer's arrival, None when it named none.
@@ -41,3 +43,11 @@ class Outcome:
     def refused(self) -> bool:
         """Whether the server refused by rate (429)."""
         return self.status == 429
+
+
+def asks_again(status: int) -> bool:
+    """Return whether a status says that the same request may succeed later: 408, 425, 429 and 5xx."""
+    return status >= 500 or status in _AGAIN
+
+
+_AGAIN = frozenset({408, 425, 429})

@@ -7,6 +7,7 @@
     any other answer                          Done, even with a Retry-After
     broken answer, caller's cancel or limit   GiveUp
 
+What a status decides is decided when the head of the answer is there, whatever becomes of the body.
 A Retry-After (or another hint) is the least wait and concerns the whole host; except on a 429 it never decides whether
 to retry. A hint that cannot be waited for ends the call at once: a retry before the time that the server named would
 only fail again (RFC 9110, 10.2.3; RFC 6585, 4).
@@ -22,7 +23,7 @@ from typing import Any, Literal
 from comity.errors import OptionsError, Sent
 from comity.policy.backoff import Backoff
 from comity.policy.naming import check_choice, named_options
-from comity.policy.outcome import Failure, Outcome
+from comity.policy.outcome import Failure, Outcome, asks_again
 from comity.policy.units import Seconds, as_ns, duration, flag, integer, plain_function, required, seconds, to_seconds
 
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
@@ -249,7 +250,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
         OptionsError: a backoff function returned something other than seconds, a timedelta or None.
     """
     status = outcome.status
-    if status is not None and status < 500 and status not in {408, 425, 429}:
+    if status is not None and not asks_again(status):
         return DONE
     if outcome.failure in {"bad", "deadline", "cancelled"}:
         return GiveUp(outcome.failure)

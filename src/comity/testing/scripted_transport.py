@@ -24,12 +24,12 @@ from comity.engine.call import Exchange, Slot
 from comity.engine.clock import MONOTONIC, Clock
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.attempt import Timings
-from comity.policy.outcome import Outcome
+from comity.policy.outcome import Outcome, asks_again
 from comity.policy.timeouts import Timeout
 from comity.policy.units import NS, Seconds, required, seconds
 
 Fault = Literal["connect", "lost", "truncated"]
-"""No connection; the connection ended before the answer; it ended within the answer."""
+"""No connection; the connection ended before the answer; it ended within the answer's body."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,13 @@ class ScriptedTransport:
         if answer.fault == "lost":
             return _failed("lost", "yes", ConnectionLost(f"{request.method}: scripted", sent="yes", request=request))
         slot.answered()
-        if answer.fault == "truncated":
-            return _failed("truncated", "yes", BadResponse(f"{request.method}: scripted", request=request))
         timings = Timings(response=wait / NS)
         response = _response(answer, request, timings)
+        if answer.status != 200:
+            slot.hear(answer.status, response.headers.pairs)
+        if answer.fault == "truncated":
+            head = response if asks_again(answer.status) else None
+            return _failed("truncated", "yes", BadResponse(f"{request.method}: scripted", request=request), head)
         return Exchange(outcome=Outcome(status=answer.status), value=response, timings=timings)
 
     async def aclose(self) -> None:
@@ -141,6 +144,9 @@ def _response(answer: Answer, request: Request, timings: Timings) -> Response:
 
 
 def _failed(
-    failure: Literal["connect", "lost", "truncated", "timeout", "deadline"], sent: Sent, error: RequestError
+    failure: Literal["connect", "lost", "truncated", "timeout", "deadline"],
+    sent: Sent,
+    error: RequestError,
+    head: Response | None = None,
 ) -> Exchange[Response]:
-    return Exchange(outcome=Outcome(failure=failure, sent=sent), error=error)
+    return Exchange(outcome=Outcome(failure=failure, sent=sent), value=head, error=error)
