@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from dataclasses import dataclass
+from typing import Any, TypedDict, assert_type
+
+import msgspec
 
 import comity
+
+
+@dataclass
+class User:
+    name: str
+
+
+class Row(TypedDict):
+    name: str
+
+
+class Record(msgspec.Struct):
+    name: str
 
 
 async def the_client_answers_with_a_typed_response() -> None:
@@ -16,6 +32,16 @@ async def the_client_answers_with_a_typed_response() -> None:
         assert_type(answer.content, bytes)
         for attempt in answer.attempts:
             assert_type(attempt, comity.Attempt)
+
+
+async def an_answer_becomes_the_type_that_is_named(api: comity.AsyncClient) -> None:
+    assert_type(await api.get("/users", into=list[User]), list[User])
+    assert_type(await api.get("/rows", into=list[Row]), list[Row])
+    assert_type(await api.post("/records", json={"name": "a"}, into=Record), Record)
+    assert_type(await api.request("GET", "/counts", into=dict[str, int]), dict[str, int])
+    assert_type(await api.get("/user", into=User | None), Any)
+    assert_type((await api.get("/users")).into(list[User]), list[User])
+    await api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
 
 
 async def the_limiter_keeps_the_types_of_a_callable() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from comity import redact
+from comity.client import typed
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.headers import HeaderInput
 from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, Unset, client_policy
@@ -18,6 +19,7 @@ from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.result import result
 from comity.client.transport import Transport
+from comity.client.verbs import Verbs
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Slot
 from comity.engine.clock import MONOTONIC, Clock
@@ -36,7 +38,7 @@ _OWN = (
 )  # fmt: skip
 
 
-class AsyncClient:
+class AsyncClient(Verbs):
     """A polite HTTP client for asyncio.
 
     Every request waits until the limits of its host allow it, is sent, and is sent again where that is safe and useful;
@@ -87,55 +89,6 @@ class AsyncClient:
         self._sending = 0
         self._quiet: list[asyncio.Future[None]] = []
 
-    async def request(self, method: str, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a request and return its answer.
-
-        Args:
-            method: any method but CONNECT.
-            url: absolute, or relative to `base_url`; it is sent byte for byte.
-            options: params, headers, content, json: what to send, see `Request`.
-                priority: 0 (first) to 9, 5 by default.  cost: in requests, or by budget: `{"tokens": 1200}`.
-                idempotent: whether sending twice does no harm; by default the method says.
-                idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.
-                timeout, deadline, retry, raise_for: instead of the client's.
-                expose_cookies: leave `set-cookie` readable in the answer.
-
-        Raises:
-            InvalidRequest, OptionsError: something cannot be sent or used; nothing was sent.
-            QueueFull, QueueTimeout, ClientClosed, HostBlocked: its turn did not come.
-            ConnectFailed, TimedOut, ConnectionLost, BadResponse: no whole, sound answer came.
-            StatusError: an answer that `raise_for` names.  RateLimited: the server asks for a longer wait than allowed.
-        """
-        return await self._request(method, url, **options)
-
-    async def get(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a GET; see `request`."""
-        return await self._request("GET", url, **options)
-
-    async def head(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a HEAD; see `request`."""
-        return await self._request("HEAD", url, **options)
-
-    async def options(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send an OPTIONS; see `request`."""
-        return await self._request("OPTIONS", url, **options)
-
-    async def post(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a POST; see `request`."""
-        return await self._request("POST", url, **options)
-
-    async def put(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a PUT; see `request`."""
-        return await self._request("PUT", url, **options)
-
-    async def patch(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a PATCH; see `request`."""
-        return await self._request("PATCH", url, **options)
-
-    async def delete(self, url: str, **options: Unpack[RequestOptions]) -> Response:
-        """Send a DELETE; see `request`."""
-        return await self._request("DELETE", url, **options)
-
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
         return self._engine.stats()
@@ -163,11 +116,15 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"<AsyncClient {redact.url(self._base.url)!r}>"
 
+    def _ask(self, method: str, url: str, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+        return self._request(method, url, **options)
+
     async def _request(
         self,
         method: str,
         url: str,
         *,
+        into: Any = None,
         params: Any = None,
         headers: HeaderInput | None = None,
         content: Any = None,
@@ -182,9 +139,11 @@ class AsyncClient:
         raise_for: RaiseFor | None = None,
         expose_cookies: bool = False,
         **unknown: object,
-    ) -> Response:
+    ) -> Any:
         if unknown:
-            check_names("request", unknown, RequestOptions.__annotations__)
+            check_names("request", unknown, ("into", *RequestOptions.__annotations__))
+        if into is not None:
+            typed.check_type(into)
         if raise_for is not None:
             check_choice(raise_for, "raise_for", RAISE_FOR)
         whole = self._base.whole(url)
@@ -207,7 +166,9 @@ class AsyncClient:
         call.cost = cost
         limits = policy.timeout if timeout is UNSET else Timeout.of(timeout)
         settled = await self._engine.run(call, partial(self._send, request, limits))
-        return result(request, settled, raise_for or self._raise_for, self._engine.clock, limit)
+        strict: RaiseFor = raise_for or self._raise_for if into is None else "non_2xx"
+        response = result(request, settled, strict, self._engine.clock, limit)
+        return response if into is None else typed.decode(response, into)
 
     def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, limit: float | None) -> Call:
         rules = policy.retry if retry is UNSET else Retry.of(retry)

@@ -66,15 +66,24 @@ def decode_json(content: bytes, content_type: str | None) -> Any:
     Raises:
         ValueError: it is no JSON, or not in its charset.
     """
-    encoding = charset(content_type)
-    if encoding != "utf-8":
-        content = content.decode(encoding).encode()
-    content = content.removeprefix(codecs.BOM_UTF8)
+    content = as_utf8(content, content_type)
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError:
         # Lone surrogates and numbers beyond a double are JSON by the grammar; the standard parser reads them.
         return json.loads(content.decode(), parse_constant=_refuse)
+
+
+def as_utf8(content: bytes, content_type: str | None) -> bytes:
+    """Return a body in UTF-8, without a byte order mark.
+
+    Raises:
+        ValueError: it is not in its charset.
+    """
+    encoding = charset(content_type)
+    if encoding != "utf-8":
+        content = content.decode(encoding).encode()
+    return content.removeprefix(codecs.BOM_UTF8)
 
 
 def encode_json(value: object) -> bytes:

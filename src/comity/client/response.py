@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from comity import redact
 from comity.client import media
@@ -13,6 +13,8 @@ from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
 
 if TYPE_CHECKING:
     from comity.client.request import Request
+
+T = TypeVar("T")
 
 _WITHOUT_CONTENT = frozenset({204, 205, 304})
 
@@ -70,6 +72,11 @@ class Response:
             return ""
 
     @property
+    def without_content(self) -> bool:
+        """Whether HTTP allows the answer no content."""
+        return self.status_code in _WITHOUT_CONTENT or self.request.method == "HEAD"
+
+    @property
     def text(self) -> str:
         """The body as text, by the charset of its Content-Type, else UTF-8."""
         return media.decode_text(self.content, self._content_type)
@@ -81,7 +88,7 @@ class Response:
         Raises:
             BadResponse: it says it is JSON and is not.
         """
-        if self._without_content:
+        if self.without_content:
             return None
         match media.kind(self._content_type):
             case "json":
@@ -97,7 +104,7 @@ class Response:
         Raises:
             BadResponse: it is no JSON; its `response` is this one.
         """
-        if self._without_content:
+        if self.without_content:
             return None
         try:
             return media.decode_json(self.content, self._content_type)
@@ -109,6 +116,21 @@ class Response:
                 request=self.request,
                 attempts=self.attempts,
             ) from None
+
+    @overload
+    def into(self, kind: type[T]) -> T: ...
+    @overload
+    def into(self, kind: object) -> Any: ...
+    def into(self, kind: object) -> Any:
+        """Return the JSON body as a value of a type: a dataclass, TypedDict, msgspec.Struct, or a list of such.
+
+        Raises:
+            BadResponse: the body is no JSON, or not of that type; the message names the place, such as "$[3].age".
+            OptionsError: `kind` is no type that JSON can become.
+        """
+        from comity.client import typed  # most answers are read without it
+
+        return typed.decode(self, kind)
 
     def raise_for_status(self) -> Response:
         """Return this answer, or raise when its status is 400 or above.
@@ -153,10 +175,6 @@ class Response:
     @property
     def _content_type(self) -> str | None:
         return self.headers.get("content-type")
-
-    @property
-    def _without_content(self) -> bool:
-        return self.status_code in _WITHOUT_CONTENT or self.request.method == "HEAD"
 
 
 def mask_cookies(headers: Headers) -> Headers:
