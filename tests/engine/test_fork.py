@@ -92,3 +92,48 @@ if child == 0:
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert runs(code) == 0
+
+
+def test_an_entry_of_before_the_fork_takes_nothing_from_the_child_when_it_is_left():
+    """LF-03"""
+    code = """
+import os
+from comity.engine.limiter import Limiter
+limiter = Limiter(2)
+with limiter:
+    child = os.fork()
+    if child == 0:
+        with limiter:
+            assert limiter.stats().running == 1
+assert limiter.stats().running == 0
+if child == 0:
+    try:
+        limiter.__exit__(None, None, None)
+    except RuntimeError:
+        os._exit(0)
+    os._exit(1)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert runs(code) == 0
+
+
+def test_a_permit_of_before_the_fork_can_be_left_though_its_lock_was_taken():
+    """LF-03"""
+    code = """
+import os, threading
+from comity.engine.limiter import Limiter
+limiter = Limiter(2)
+locked = threading.Event()
+def lock():
+    with limiter._lock:
+        locked.set()
+        threading.Event().wait()
+with limiter.acquire():
+    threading.Thread(target=lock, daemon=True).start()
+    locked.wait()
+    child = os.fork()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(limiter.stats().running)
+"""
+    assert runs(code) == 0

@@ -459,3 +459,22 @@ def test_setting_the_wall_clock_changes_no_wait(clock):
 def test_a_misspelt_option_is_told_with_the_one_that_was_meant():
     with pytest.raises(OptionsError, match="Limiter has no such option; did you mean concurrency"):
         Limiter(concurency=3)
+
+
+def test_leaving_more_often_than_entering_is_refused_and_raises_no_limit():
+    limiter = Limiter(1)
+    with limiter:
+        pass
+    with pytest.raises(RuntimeError, match="more often"):
+        limiter.__exit__(None, None, None)
+    with limiter:
+        assert limiter.stats().running == 1
+
+
+async def test_leaving_more_often_than_entering_is_refused_in_a_loop_too():
+    limiter = Limiter(1, rate="100/min", min_gap=0)
+    async with limiter:
+        pass
+    with pytest.raises(RuntimeError, match="more often"):
+        await limiter.__aexit__(None, None, None)
+    assert limiter.stats().running == 0

@@ -75,16 +75,17 @@ class Limiter:
         )
         self._clock, self._now = clock, clock.now
         self._closed = False
-        self.restart()
+        self._inherited = 0
+        """Entries of before a fork that this process may still leave; they hold nothing here."""
+        self._begin()
         restart_in_children(self)
 
     def restart(self) -> None:
         """Begin anew, in a child process."""
-        self._core = HostLimiter(self.policy, self._now(), name="limiter")
-        self._lock = threading.Lock()
-        self._gate = Gate(self._core, self._clock, self._lock)
-        if self._closed:
-            self._core.close()
+        self._inherited += self._core.running
+        # A permit of before may still be left, and nobody here would unlock the old lock.
+        self._gate.lock = threading.Lock()
+        self._begin()
 
     # The four methods below are plain functions with a short cut: an uncontended `async with` costs no coroutine.
 
@@ -100,7 +101,7 @@ class Limiter:
         core = self._core
         if kind is not GeneratorExit:
             with self._lock:
-                if core.quick is not None and not core.queued:
+                if core.quick is not None and core.running > 0 and not core.queued:
                     core.running -= 1
                     return _READY
         self._give_back(kind)
@@ -118,7 +119,7 @@ class Limiter:
         core = self._core
         if kind is not GeneratorExit:
             with self._lock:
-                if core.quick is not None and not core.queued:
+                if core.quick is not None and core.running > 0 and not core.queued:
                     core.running -= 1
                     return
         self._give_back(kind)
@@ -226,10 +227,25 @@ class Limiter:
         self._closed = True
         self._gate.close()
 
+    def _begin(self) -> None:
+        self._core = HostLimiter(self.policy, self._now(), name="limiter")
+        self._lock = threading.Lock()
+        self._gate = Gate(self._core, self._clock, self._lock)
+        if self._closed:
+            self._core.close()
+
     def _give_back(self, kind: type[BaseException] | None) -> None:
         # A GeneratorExit may mean that a forgotten coroutine is being destroyed.
         change = self._gate.change_unwaiting if kind is GeneratorExit else self._gate.change
-        change(self._core.give_back)
+        change(self._leave)
+
+    def _leave(self, now: int) -> None:
+        if self._core.running > 0:
+            self._core.give_back(now)
+        elif self._inherited > 0:
+            self._inherited -= 1
+        else:
+            raise RuntimeError("this limiter was left more often than it was entered")
 
     def _permit(self) -> Permit:
         return Permit(self._gate, 5, 1, self.policy.queue_timeout)
