@@ -16,7 +16,8 @@
        │  └─ ConnectionLost                the connection ended before the answer did
        ├─ BadResponse                   an answer came that is broken or cannot be decoded
        ├─ StatusError                   a whole answer came, with an error status: .response
-       │  └─ RateLimited (Limited)         refused by rate; the wait is longer than allowed: .until
+       │  ├─ RateLimited (Limited)         refused by rate; the wait is longer than allowed: .until
+       │  └─ RedirectRefused               it leads on to where it may not be followed: .response
        └─ Limited                       the server named a time before which it wants no request: .until
 
 No secret stands in a message: URLs pass `comity.redact` before they get here.
@@ -84,10 +85,12 @@ class RequestError(ComityError):
     Attributes:
         request: the request as it was given; for a bare Limiter None.
         attempts: every wire attempt, in order; empty when nothing was sent.
+        history: the answers that led here, when redirects were followed, cookies redacted; each with its attempts.
         retryable: whether another call later may succeed.
     """
 
     retryable = False
+    history: tuple[Any, ...] = ()
 
     def __init__(self, message: str, *, request: Any = None, attempts: Sequence[Attempt] = ()) -> None:
         super().__init__(message)
@@ -239,6 +242,13 @@ class RateLimited(Limited, StatusError):
         self.response, self.until, self.retry_after = response, until, retry_after
         self.status_code = response.status_code
         self.retryable = True
+
+
+class RedirectRefused(StatusError):
+    """An answer leads on to where it may not be followed: too far, in a circle, from https to http, to no URL.
+
+    It is raised whatever `raise_for` says: who asks for redirects to be followed asks for what stands at their end.
+    """
 
 
 def _rebuilt(kind: type[ComityError], args: tuple[Any, ...], state: dict[str, Any]) -> ComityError:

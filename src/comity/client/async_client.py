@@ -13,11 +13,13 @@ from comity import redact
 from comity.client import typed
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.headers import HeaderInput
-from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, Unset, client_policy
+from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.prepare import Base
+from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.result import result
+from comity.client.terms import Terms
 from comity.client.transport import Transport
 from comity.client.verbs import Verbs
 from comity.engine.async_engine import AsyncEngine
@@ -34,7 +36,8 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "raise_for", "on_event", "transport", "clock",
+    "base_url", "policy", "hosts", "max_connections", "headers", "raise_for", "follow_redirects",
+    "max_redirects", "on_event", "transport", "clock",
 )  # fmt: skip
 
 
@@ -51,6 +54,9 @@ class AsyncClient(Verbs):
         max_connections: requests in flight over all hosts; None for no bound.
         headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
         raise_for: which answers are raised as StatusError: "error" (from 400 on), "non_2xx" or "never".
+        follow_redirects: whether answers that lead on are followed; each hop is a call of its own, under its own host's
+            limits, and what is secret stays with the origin that it was meant for.
+        max_redirects: how many are followed in a row.
         on_event: called with every `Event`.
         transport: what sends; it is closed with the client. An `AiohttpTransport` by default.
         clock: what time it is; for tests.
@@ -73,6 +79,8 @@ class AsyncClient(Verbs):
         max_connections: int | None = 500,
         headers: HeaderInput | None = None,
         raise_for: RaiseFor = "error",
+        follow_redirects: bool = False,
+        max_redirects: int = MAX_REDIRECTS,
         on_event: Observe | None = None,
         transport: Transport | None = None,
         clock: Clock = MONOTONIC,
@@ -85,6 +93,7 @@ class AsyncClient(Verbs):
         self._rules_of = lru_cache(maxsize=1024)(self._hosts.rules.match)
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
+        self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
         self._transport: Transport = AiohttpTransport() if transport is None else transport
         self._sending = 0
         self._quiet: list[asyncio.Future[None]] = []
@@ -138,6 +147,8 @@ class AsyncClient(Verbs):
         retry: Any = UNSET,
         raise_for: RaiseFor | None = None,
         expose_cookies: bool = False,
+        follow_redirects: bool | None = None,
+        max_redirects: int | None = None,
         **unknown: object,
     ) -> Any:
         if unknown:
@@ -161,28 +172,54 @@ class AsyncClient(Verbs):
         )
         policy = self._rules_of(request.address.origin.key)[1]
         limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
-        call = self._call(request, policy, retry, limit)
-        call.priority = 5 if priority == 5 else checked_priority(priority)
-        call.cost = cost
-        limits = policy.timeout if timeout is UNSET else Timeout.of(timeout)
-        settled = await self._engine.run(call, partial(self._send, request, limits))
-        strict: RaiseFor = raise_for or self._raise_for if into is None else "non_2xx"
-        response = result(request, settled, strict, self._engine.clock, limit)
+        within = as_ns(limit)
+        terms = Terms(
+            priority=5 if priority == 5 else checked_priority(priority),
+            cost=cost,
+            timeout=timeout if timeout is UNSET else Timeout.of(timeout),
+            retry=retry if retry is UNSET else Retry.of(retry),
+            limit=limit,
+            deadline=None if within is None else self._engine.clock.now() + within,
+            raise_for=raise_for or self._raise_for if into is None else "non_2xx",
+            redirects=self._redirects.but(follow_redirects, max_redirects),
+        )
+        response = await self._hop(terms, request)
+        if terms.redirects.lead_on(response):
+            response = await self._follow(terms, response)
         return response if into is None else typed.decode(response, into)
 
-    def _call(self, request: Request, policy: Policy, retry: Retry | int | Unset | None, limit: float | None) -> Call:
-        rules = policy.retry if retry is UNSET else Retry.of(retry)
-        within = as_ns(limit)
-        repeatable = rules.repeatable(request) if request.idempotent is None else request.idempotent
-        return Call(
-            host=request.address.origin.key,
+    async def _follow(self, terms: Terms, response: Response) -> Response:
+        """Go on from an answer that leads on."""
+        rules = self._rules_of(response.request.address.origin.key)[1].retry if terms.retry is UNSET else terms.retry
+        return await follow(
+            response,
+            terms.redirects,
+            partial(self._hop, terms),
+            self._engine.clock,
+            longest=rules.max_retry_after,
+            deadline=terms.deadline,
+        )
+
+    async def _hop(self, terms: Terms, request: Request) -> Response:
+        """Make one call: the request as given, or one that an answer led to."""
+        host = request.address.origin.key
+        policy = self._rules_of(host)[1]
+        rules = policy.retry if terms.retry is UNSET else terms.retry
+        limits = policy.timeout if terms.timeout is UNSET else terms.timeout
+        call = Call(
+            host=host,
             retry=rules,
             request=request,
-            idempotent=repeatable,
+            priority=terms.priority,
+            cost=terms.cost,
+            idempotent=rules.repeatable(request) if request.idempotent is None else request.idempotent,
             keyed=request.keyed,
-            deadline=None if within is None else self._engine.clock.now() + within,
+            deadline=terms.deadline,
             queue_timeout=policy.queue_timeout_ns,
         )
+        settled = await self._engine.run(call, partial(self._send, request, limits))
+        leads_on = terms.redirects.lead_on(settled.value)
+        return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
     async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         self._sending += 1

@@ -20,6 +20,7 @@ T = TypeVar("T")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._\-]+)(?::[0-9]{1,5})?")
 _OURS = frozenset({"connection", "host", "transfer-encoding", "upgrade"})
+_FOR_PROXIES = "proxy-authorization"
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -101,14 +102,14 @@ class Headers(Mapping[str, str]):
 
 
 def checked(given: HeaderInput) -> Given:
-    """Return header pairs that can be sent, values without surrounding blanks.
+    """Return header pairs that can be sent, values without surrounding blanks; Proxy-Authorization is left out.
 
     Raises:
         InvalidRequest: a name is no token, or a value is no text or holds a control character (RFC 9110 section 5.5),
             or the field belongs to the transport; the message names the header and never shows the value.
     """
     pairs = given.items() if isinstance(given, Mapping) else given
-    result = tuple(_checked(name, value) for name, value in pairs)
+    result = tuple(pair for name, value in pairs if (pair := _checked(name, value))[0].lower() != _FOR_PROXIES)
     if sum(name.lower() == "host" for name, _ in result) > 1:
         raise InvalidRequest("header host is given twice")
     return result

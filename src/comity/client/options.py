@@ -66,6 +66,8 @@ class RequestOptions(TypedDict, total=False):
     retry: Retry | int | None
     raise_for: RaiseFor | None
     expose_cookies: bool
+    follow_redirects: bool | None
+    max_redirects: int | None
 
 
 def client_policy(policy: Policy | None, given: PolicyOptions, own: tuple[str, ...]) -> Policy:

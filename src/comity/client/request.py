@@ -29,7 +29,8 @@ class Request:
         method: any token of RFC 9110 but CONNECT; upper case is made of it.
         url: an absolute http or https URL; sent byte for byte. User information becomes Basic authorization.
         params: query parameters to append, properly encoded.
-        headers: over `defaults`; a name given here replaces the default, None leaves it out.
+        headers: over `defaults`; a name given here replaces the default, None leaves it out. Proxy-Authorization is not
+            sent: no origin may see it (RFC 9110 section 11.7.2).
         content: the body, text or bytes; it must be replayable, so no stream.
         json: a value to send as JSON; `Content-Type: application/json` is added unless given.
         idempotent: whether sending twice does no harm; None asks the method.
@@ -86,6 +87,14 @@ class Request:
     def url(self) -> str:
         """The URL as it is sent, without user information and fragment."""
         return self.address.url
+
+    def altered(self, **parts: Any) -> Request:
+        """Return a copy with other parts, which are already checked: another hop, or what is added at the send."""
+        copy, put = object.__new__(Request), object.__setattr__
+        for name in self.__slots__:
+            put(copy, name, parts[name] if name in parts else getattr(self, name))
+        put(copy, "keyed", "idempotency-key" in copy.headers)
+        return copy
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a Request cannot be changed; {name} was set at its construction")

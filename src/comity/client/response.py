@@ -30,9 +30,10 @@ class Response:
         timings: seconds per phase of the attempt that brought it.
         attempts: every wire attempt of the call, this one last.
         retry_after: seconds that the answer asked to wait, or None.
+        history: the answers that led here, when redirects were followed, each with its own attempts.
     """
 
-    __slots__ = ("attempts", "content", "headers", "request", "retry_after", "status_code", "timings")
+    __slots__ = ("attempts", "content", "headers", "history", "request", "retry_after", "status_code", "timings")
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class Response:
         timings: Timings = NO_TIMINGS,
         attempts: tuple[Attempt, ...] = (),
         retry_after: float | None = None,
+        history: tuple[Response, ...] = (),
     ) -> None:
         self.status_code = status_code
         self.headers = headers
@@ -52,6 +54,7 @@ class Response:
         self.timings = timings
         self.attempts = attempts
         self.retry_after = retry_after
+        self.history = history
 
     @property
     def ok(self) -> bool:
@@ -162,6 +165,7 @@ class Response:
             timings=self.timings,
             attempts=self.attempts,
             retry_after=self.retry_after,
+            history=tuple(each.masked() for each in self.history),
         )
 
     def line(self) -> str:

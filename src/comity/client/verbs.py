@@ -45,12 +45,14 @@ class Verbs(ABC):
                 idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.
                 timeout, deadline, retry, raise_for: instead of the client's.
                 expose_cookies: leave `set-cookie` readable in the answer.
+                follow_redirects, max_redirects: instead of the client's; the answers before stand in `history`.
 
         Raises:
             InvalidRequest, OptionsError: something cannot be sent or used; nothing was sent.
             QueueFull, QueueTimeout, ClientClosed, HostBlocked: its turn did not come.
             ConnectFailed, TimedOut, ConnectionLost, BadResponse: no whole, sound answer came, or its body is not `into`.
             StatusError: an answer that `raise_for` names.  RateLimited: the server asks for a longer wait than allowed.
+            RedirectRefused: redirects are to be followed, and one leads to where it may not be.
         """
         return await self._ask(method, url, options)
 

@@ -1,0 +1,34 @@
+"""Terms: how one call is to be made, whatever it sends and wherever redirects lead it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from comity.client.options import RaiseFor, Unset
+from comity.client.redirects import Redirects
+from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
+
+
+@dataclass(slots=True, kw_only=True)
+class Terms:
+    """What a call says of how it is made; all of it is checked.
+
+    Args:
+        priority, cost: its place in the queue, and what it takes there.
+        timeout, retry: instead of the host's, or UNSET.
+        limit: seconds that everything may take.
+        deadline: ns, monotonic, when that ends.
+        raise_for: which answers are errors.
+        redirects: how far answers are followed.
+    """
+
+    priority: int
+    cost: int | Mapping[str, int]
+    timeout: Timeout | Unset
+    retry: Retry | Unset
+    limit: float | None
+    deadline: int | None
+    raise_for: RaiseFor
+    redirects: Redirects
