@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -436,6 +438,47 @@ async def test_closing_ends_resting_connections_at_once_and_may_be_repeated(tran
             await transport.aclose()
             await transport.aclose()
         await server.until(lambda server: server.open == 0)
+
+
+class MeetingLoop:
+    """A loop in the midst of whose look-over another thread begins to use the transport."""
+
+    def __init__(self, meet: Callable[[], None]) -> None:
+        self._meet = meet
+
+    def is_closed(self) -> bool:
+        meet, self._meet = self._meet, lambda: None
+        meet()
+        return False
+
+
+def test_a_loop_that_comes_while_another_thread_looks_for_closed_ones_keeps_its_connections():
+    transport = AiohttpTransport()
+    newcomers = [MeetingLoop(lambda: None) for _ in range(2)]
+    threads = []
+
+    def meet() -> None:
+        thread = threading.Thread(target=transport._pool, args=(newcomers[0],))
+        threads.append(thread)
+        thread.start()
+        thread.join(0.05)  # with a lock it goes on only after this look-over
+
+    first = MeetingLoop(meet)
+    transport._pool(first)
+    transport._pool(newcomers[1])
+    threads[0].join()
+    assert set(transport._pools) == {first, *newcomers}
+
+
+async def test_a_child_process_uses_no_connection_of_its_parent(transport):
+    """LF-03"""
+    async with Scripted(answer(ok())) as server:
+        await send(transport, server.url)
+        transport.restart()
+        await send(transport, server.url)
+        assert server.connections == 2
+        for pool in transport._parents.values():
+            await pool.aclose()
 
 
 def test_one_transport_serves_one_event_loop_after_another():

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import threading
 
 from comity.client.pool import Pool
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.sending import Sending
 from comity.engine.call import Exchange, Slot
+from comity.engine.fork import restart_in_children
 from comity.policy.timeouts import Timeout
 from comity.policy.units import integer
 
@@ -36,6 +38,15 @@ class AiohttpTransport:
         self._max_body = None if max_body is None else integer(max_body, "max_body", 0)
         self._context = ssl_context
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+        self._lock = threading.Lock()
+        restart_in_children(self)
+
+    def restart(self) -> None:
+        """Begin anew, in a child process: its parent's connections are not its own."""
+        self._lock = threading.Lock()
+        # Kept, so that nothing closes them here with a word to their servers.
+        self._parents = self._pools
+        self._pools = {}
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
@@ -47,15 +58,18 @@ class AiohttpTransport:
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and forget those of loops that are closed."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        self._forget_closed_loops()
+        with self._lock:
+            pool = self._pools.get(asyncio.get_running_loop())
+            self._pools = {other: kept for other, kept in self._open_pools() if kept is not pool}
         if pool is not None:
             await pool.aclose()
 
     def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
-        self._forget_closed_loops()
-        pool = self._pools[loop] = Pool(loop, self._context)
+        pool = Pool(loop, self._context)
+        with self._lock:
+            self._pools = dict([*self._open_pools(), (loop, pool)])
         return pool
 
-    def _forget_closed_loops(self) -> None:
-        self._pools = {loop: pool for loop, pool in self._pools.items() if not loop.is_closed()}
+    def _open_pools(self) -> list[tuple[asyncio.AbstractEventLoop, Pool]]:
+        """Return what is not of a closed loop. Other threads read `_pools` without the lock, so it is never changed."""
+        return [(loop, pool) for loop, pool in self._pools.items() if not loop.is_closed()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,6 +20,7 @@ from comity.client.response import Response
 from comity.client.result import result
 from comity.client.terms import Terms
 from comity.client.transport import Transport
+from comity.client.underway import Underway
 from comity.client.verbs import Verbs
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Slot
@@ -95,8 +95,7 @@ class AsyncClient(Verbs):
         self._raise_for = raise_for
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
         self._transport: Transport = AiohttpTransport() if transport is None else transport
-        self._sending = 0
-        self._quiet: list[asyncio.Future[None]] = []
+        self._underway = Underway()
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
@@ -108,10 +107,7 @@ class AsyncClient(Verbs):
         It may be called again, also while it is under way.
         """
         self._engine.close()
-        if self._sending:
-            quiet = asyncio.get_running_loop().create_future()
-            self._quiet.append(quiet)
-            await quiet
+        await self._underway.over()
         await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
@@ -222,13 +218,11 @@ class AsyncClient(Verbs):
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
     async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
-        self._sending += 1
+        self._underway.begin(slot)
         try:
             exchange = await self._transport.send(request, limits, slot)
         finally:
-            self._sending -= 1
-            if not self._sending and self._quiet:
-                self._tell_quiet()
+            self._underway.end(slot)
         response = exchange.value
         if response is not None and response.status_code != 200:
             slot.hear(response.status_code, response.headers.pairs)
@@ -236,14 +230,3 @@ class AsyncClient(Verbs):
                 response.retry_after = slot.retry_after / 1e9
                 exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
         return exchange
-
-    def _tell_quiet(self) -> None:
-        for quiet in self._quiet:
-            if not quiet.done():
-                quiet.get_loop().call_soon_threadsafe(_finish, quiet)
-        self._quiet.clear()
-
-
-def _finish(quiet: asyncio.Future[None]) -> None:
-    if not quiet.done():
-        quiet.set_result(None)
