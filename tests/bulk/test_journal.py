@@ -96,7 +96,40 @@ def test_a_result_that_waits_for_its_place_survives(out):
     again.close()
 
 
-@pytest.mark.parametrize("torn", [b'{"sending":[9', b'{"sending":[9]}', b"\0\0\0\0\n", b'{"sending":"x"}\n'])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"X",
+        b"\n",
+        b'{"from":1,"digests":"AAAA"}\n',
+        b'{"from":99999999999,"digests":"AAAAAAAAAAA="}\n',
+        b'{"from":99999999,"digests":"AAAAAAAAAAA="}\n',
+        b'{"sending":[-100000]}\n',
+        b'{"settled":"?"}\n',
+    ],
+)
+async def test_damage_before_the_end_is_no_torn_end(out, damaged):
+    """ID-01: records behind it may tell of requests that must not be sent twice."""
+    journal = Journal(out)
+    header = journal.path.read_bytes()
+    await journal.intend(1)
+    journal.close()
+    out.touch()
+    text = header + damaged + journal.path.read_bytes()[len(header) :]
+    journal.path.write_bytes(text)
+    with pytest.raises(OptionsError, match=r"record 2 of out.jsonl.comity is damaged.*to begin again, remove both"):
+        Journal(out)
+    assert journal.path.read_bytes() == text
+
+
+def test_an_empty_journal_beside_an_output_is_refused(out):
+    out.touch()
+    out.with_name(out.name + ".comity").touch()
+    with pytest.raises(OptionsError, match="beside it is empty"):
+        Journal(out)
+
+
+@pytest.mark.parametrize("torn", [b'{"sending":[9', b'{"sending":[9]}', b"\0\0\0\0\n", b"{\0\0}\n"])
 async def test_a_torn_end_is_dropped_and_what_stood_before_is_kept(out, torn):
     journal = Journal(out)
     await journal.intend(1)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shlex
 import signal
 import subprocess
 from collections import Counter
@@ -13,7 +14,7 @@ from collections import Counter
 import pytest
 
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import by_line, comity, results, sends, started, write
+from tests.bulk.harness import by_line, comity, command, results, sends, started, write
 
 CONCURRENCY = 10
 
@@ -160,6 +161,22 @@ def test_a_closed_pipe_is_an_error(tmp_path, upstream):
         assert "cannot write: standard output: Broken pipe" in errors
         assert "Traceback" not in errors
         assert len(upstream.log) < 500
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "2>/dev/full"])
+def test_a_run_without_a_standard_stream_ends_as_any_other(tmp_path, upstream, out, closed):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    shell = shlex.join(command("run", source, "-o", out))
+    assert subprocess.run(f"{shell} {closed}", shell=True, check=False, timeout=60).returncode == 0
+    assert by_line(out)[1]["ok"]
+
+
+def test_results_for_a_closed_standard_output_are_an_error(tmp_path, upstream):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    shell = shlex.join(command("run", source))
+    done = subprocess.run(f"{shell} >&-", shell=True, check=False, timeout=60, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "cannot write: standard output" in done.stderr
 
 
 def test_a_reader_that_is_slow_does_not_let_requests_time_out(tmp_path, upstream):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 
@@ -92,16 +93,35 @@ async def test_a_quoted_value_without_end_is_told(tmp_path):
     assert [(row.line, row.message) for row in rows] == [(2, "line 2: a quoted value has no end")]
 
 
-async def test_a_quoted_value_does_not_swallow_the_whole_file(tmp_path):
-    text = 'url\n"http://a/\n' + "http://a/x\n" * 3000
+async def test_a_long_quoted_value_is_one_value(tmp_path):
+    text = 'url,body\nhttp://a/1,"' + '12,""34""\n' * 3000 + '"\nhttp://a/2,b\n'
     rows, _ = await read(write(tmp_path / "in.csv", text))
-    assert isinstance(rows[0], Invalid)
-    assert sum(isinstance(row, Row) for row in rows) >= 1999
+    assert [(row.url, row.content) for row in rows] == [
+        ("http://a/1", b'12,"34"\n' * 3000),
+        ("http://a/2", b"b"),
+    ]
+
+
+async def test_no_line_within_a_value_that_has_no_end_becomes_a_row(tmp_path, monkeypatch):
+    path = write(tmp_path / "in.csv", 'url\n"http://a/\n' + "http://a/x\n" * 300)
+    rows, _ = await read(path)
+    assert [(type(row), row.line) for row in rows] == [(Invalid, 2)]
+    monkeypatch.setattr("comity.bulk.table.MAX_LINE", 1000)
+    with pytest.raises(OptionsError, match="a quoted value that begins in line 2 has no end within 1,000 bytes"):
+        await read(path)
 
 
 async def test_a_cell_that_is_not_utf8_is_told(tmp_path):
     rows, _ = await read(write(tmp_path / "in.csv", b"url\nhttp://a/\xff\nhttp://a/\n"))
     assert [row.line for row in rows if isinstance(row, Invalid)] == [2]
+
+
+async def test_a_pipe_that_nobody_writes_to_holds_nothing_up(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reading = asyncio.create_task(read(tmp_path / "pipe"))
+    done, _ = await asyncio.wait([reading], timeout=0.05)
+    reading.cancel()
+    assert not done
 
 
 async def test_a_pipe_is_read_as_it_comes(tmp_path):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from comity.bulk.journal import Journal
+from comity.bulk.template import UrlTemplate
 from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.retry import Retry
@@ -123,6 +124,52 @@ async def test_an_output_with_foreign_lines_is_refused(tmp_path, upstream, out):
     with pytest.raises(OptionsError, match="line 3 of it is no result"):
         await run(source, out)
     assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text", ["a note without end", '{"line":0,"ok":true}\n', '{"line":99999999999999,"ok":true}\n', '{"a":']
+)
+async def test_foreign_text_at_the_end_of_an_output_is_left_as_it_is(tmp_path, upstream, out, text):
+    source = write(tmp_path / "in", *urls(upstream, 1, 2))
+    await run(source, out)
+    with out.open("a") as file:
+        file.write(text)
+    before = out.read_bytes()
+    with pytest.raises(OptionsError, match="line 3 of it is no result"):
+        await run(source, out)
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"id":', b'{"id":1,"line":', b"\0\0\0"])
+async def test_what_a_kill_tore_off_is_dropped(tmp_path, upstream, out, torn):
+    source = write(tmp_path / "in", *urls(upstream, 1, 2))
+    await run(source, out)
+    cut(out, 1, torn)
+    assert (await run(source, out)).exit_code == 0
+    assert sorted(by_line(out)) == [1, 2]
+
+
+async def test_no_other_file_is_written_over(tmp_path, upstream, out):
+    rows = [f"{upstream.url}/status/404", {"url": f"{upstream.url}/ok/1", "method": "POST"}]
+    source = write(tmp_path / "out.jsonl.new", *rows)
+    (tmp_path / "out.jsonl.comity.new").write_text("precious")
+    await run(source, out)
+    await run(source, out, retry_failed=True)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"out.jsonl", "out.jsonl.comity", "out.jsonl.new", "out.jsonl.comity.new"}
+    assert (tmp_path / "out.jsonl.comity.new").read_text() == "precious"
+
+
+async def test_a_template_is_compared_without_its_secrets_in_the_journal(tmp_path, upstream, out):
+    """SC-01"""
+    (tmp_path / "in.csv").write_text("n\n1\n")
+    template = UrlTemplate(upstream.url + "/ok/{n}?api_key=SECRET1")
+    await run(tmp_path / "in.csv", out, template=template)
+    assert "SECRET" not in sidecar(out).read_text()
+    assert (await run(tmp_path / "in.csv", out, template=template)).exit_code == 0
+    with pytest.raises(OptionsError, match="--url=") as caught:
+        await run(tmp_path / "in.csv", out, template=UrlTemplate(upstream.url + "/ok/{n}?api_key=SECRET2"))
+    assert "SECRET" not in str(caught.value)
 
 
 async def test_an_output_that_was_removed_is_not_begun_again_unasked(tmp_path, upstream, out):
@@ -247,11 +294,50 @@ async def test_a_connection_lost_under_a_post_is_not_sent_again_by_retry_failed(
     assert len(upstream.log) == 2
 
 
+async def test_a_get_that_is_said_to_do_something_is_not_sent_again_by_retry_failed(tmp_path, upstream, out):
+    source = write(tmp_path / "in", {"url": f"{upstream.url}/reset", "idempotent": False})
+    await run(source, out)
+    report = await run(source, out, retry_failed=True)
+    assert (len(upstream.log), report.before.unknown) == (1, 1)
+
+
 async def test_a_failed_post_with_an_answer_is_sent_again_by_retry_failed(tmp_path, upstream, out):
     source = write(tmp_path / "in", {"url": f"{upstream.url}/flaky/a?fail=1&code=500", "method": "POST"})
     await run(source, out)
     await run(source, out, retry_failed=True)
     assert by_line(out)[1]["ok"]
+
+
+def spilled(out):
+    """Leave what a kill leaves of an ordered run whose first row was slow: two results that wait for their turn."""
+    out.touch()
+    journal = Journal(out)
+    for line, status in ((2, 404), (3, 200)):
+        error = {"error": {"type": "StatusError", "message": "x"}} if status == 404 else {}
+        result = {"id": line, "line": line, "ok": status == 200, "status": status, "attempts": [], **error}
+        journal.spill(line, json.dumps(result, separators=(",", ":")).encode())
+    journal.close()
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.sqlite"])
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_results_that_wait_for_their_turn_are_kept_with_and_without_order(tmp_path, upstream, name, ordered):
+    out = tmp_path / name
+    source = write(tmp_path / "in", *urls(upstream, 1, 2, 3))
+    spilled(out)
+    report = await run(source, out, ordered=ordered)
+    assert (report.exit_code, report.before.finished, report.before.failed) == (1, 2, 1)
+    assert [arrival.target for arrival in upstream.log] == ["/ok/1"]
+    again = await run(source, out, ordered=not ordered)
+    assert (again.exit_code, again.before.finished, again.tally.sent) == (1, 3, 0)
+
+
+async def test_a_failed_result_that_waits_for_its_turn_is_sent_again_when_asked(tmp_path, upstream, out):
+    source = write(tmp_path / "in", *urls(upstream, 1, 2, 3))
+    spilled(out)
+    report = await run(source, out, ordered=True, retry_failed=True)
+    assert (report.exit_code, report.tally.sent) == (0, 2)
+    assert [row["line"] for row in results(out)] == [1, 2, 3]
 
 
 async def test_a_refused_post_is_left_to_the_next_run_and_not_unknown(tmp_path, upstream, out):

@@ -121,6 +121,13 @@ def test_a_line_that_is_no_request_names_line_and_field(line, field, says):
         assert f"field {field}" in found.message
 
 
+@pytest.mark.parametrize("more", [{"cost": 1.5}, {"boddy": 1}, {"priority": 12}])
+def test_a_wrong_field_leaves_a_row_its_name_and_address(more):
+    found = parse({"id": "a", "url": URL, "method": "PUT"} | more)
+    assert isinstance(found, Invalid)
+    assert (found.id, found.url, found.method) == ("a", URL, "PUT")
+
+
 def test_hosts_that_differ_in_their_last_letter_are_told_apart():
     parser = RowParser()
     urls = [

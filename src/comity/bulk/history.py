@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from comity.bulk.bitmap import Bitmap
+from comity.bulk.output import LineNumber
 from comity.errors import OptionsError
 
 VERSION = 1
+_MOST_SKIPPED = 10_000_000
+"""Lines without a digest in a row, blank or within a record, beyond which a record of digests is none of ours."""
 DIGESTS, FINISHED, HEADER = b'{"from":', b'{"finished":', b'{"comity":'
 
 _KEY = "--idempotency-key"
@@ -30,14 +33,14 @@ class Header(msgspec.Struct, kw_only=True):
 
 
 class _Line(msgspec.Struct):
-    line: int
+    line: LineNumber
 
 
 class _Record(msgspec.Struct):
-    start: int = msgspec.field(default=0, name="from")
+    start: LineNumber = msgspec.field(default=1, name="from")
     digests: str = ""
-    sending: list[int] = []
-    unsent: list[int] = []
+    sending: list[LineNumber] = []
+    unsent: list[LineNumber] = []
     settled: str = ""
     finished: _Line | None = None
 
@@ -60,10 +63,11 @@ class History:
         settled: lines that must not be sent twice and whose result was safe in the output.
         spilled: line -> place and size of its result, for results that wait for their turn.
         end: size of the whole records, bytes; what is behind was torn off.
+        damaged: number of a record that is none and was not torn off, or stands behind one that was; 0 for none.
     """
 
     def __init__(self, fd: int) -> None:
-        self.nonce, self.begun = "", dict[str, str]()
+        self.nonce, self.begun, self.damaged = "", dict[str, str](), 0
         self.digests = array("Q")
         self.sending, self.settled = Bitmap(), Bitmap()
         self.spilled: dict[int, tuple[int, int]] = {}
@@ -76,15 +80,16 @@ class History:
         if header.comity != "journal" or header.version != VERSION:
             return
         self.nonce, self.begun, self.end = header.nonce, header.begun, len(first)
-        for place, data in found:
-            try:
-                record = _decode(data) if data.endswith(b"\n") else None
-            except msgspec.DecodeError:
-                record = None
-            if record is None:
-                break
-            self._apply(record, place, len(data))
-            self.end = place + len(data)
+        torn = False
+        for number, (place, data) in enumerate(found, 2):
+            record = _whole(data)
+            if record is not None and not torn and self._apply(record, place, len(data)):
+                self.end = place + len(data)
+            elif record is None and _is_torn(data):
+                torn = True
+            else:
+                self.damaged = self.damaged or number
+                return
 
     def check_options(self, given: Mapping[str, str]) -> None:
         """Compare the options of this run with those of the one that is to go on.
@@ -99,10 +104,17 @@ class History:
             begun = f"the run that is to go on was begun with {was!r}" if was else "the run was begun without it"
             raise OptionsError(option, now, hint=_BEGIN_AGAIN, reason=begun + _WHY.get(option, ""))
 
-    def _apply(self, record: _Record, place: int, size: int) -> None:
-        if record.digests:
-            digests = array("Q", base64.b64decode(record.digests))
+    def _apply(self, record: _Record, place: int, size: int) -> bool:
+        """Take a record over; return whether it can be one."""
+        try:
+            digests = array("Q", base64.b64decode(record.digests, validate=True))
+            settled = base64.b64decode(record.settled, validate=True)
+        except ValueError:
+            return False
+        if digests:
             end = record.start + len(digests)
+            if record.start > len(self.digests) + _MOST_SKIPPED:
+                return False
             if end > len(self.digests):
                 self.digests.frombytes(bytes(8 * (end - len(self.digests))))
             self.digests[record.start : end] = digests
@@ -111,10 +123,24 @@ class History:
         for line in record.unsent:
             self.sending.discard(line)
             self.settled.discard(line)
-        if record.settled:
-            self.settled = Bitmap.unpacked(base64.b64decode(record.settled))
+            self.spilled.pop(line, None)
+        if settled:
+            self.settled = Bitmap.unpacked(settled)
         if record.finished is not None:
             self.spilled[record.finished.line] = (place + len(FINISHED), size - len(FINISHED) - 2)
+        return True
+
+
+def _whole(data: bytes) -> _Record | None:
+    try:
+        return _decode(data) if data.endswith(b"\n") else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_torn(data: bytes) -> bool:
+    """Return whether this may be what a kill left of a record, or, with its NULs, a power cut."""
+    return not data.endswith(b"\n") or b"\0" in data
 
 
 def records(fd: int) -> Iterator[tuple[int, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import secrets
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from comity import redact
 from comity.bulk.body import BodyTemplate
 from comity.bulk.counting import count
 from comity.bulk.journal import Journal
@@ -21,7 +23,7 @@ from comity.bulk.output import JsonLines, Output
 from comity.bulk.progress import Kind, Progress
 from comity.bulk.reader import Admit, Reader, everything
 from comity.bulk.report import Report
-from comity.bulk.resume import Again, Before, scan, verify
+from comity.bulk.resume import Again, Before, deliver, scan, verify
 from comity.bulk.rows import RowParser
 from comity.bulk.runner import TOLD, Plan, Runner
 from comity.bulk.signals import stopping
@@ -115,7 +117,7 @@ class Job:
         }
         if self.body is not None:
             given[self.body.option] = self.body.text
-        return {option: value for option, value in given.items() if value is not None}
+        return {option: _open_value(value) for option, value in given.items() if value is not None}
 
     def reader(self, admit: Admit = everything) -> Reader:
         """Return a reader of all inputs; `admit` decides which records are parsed.
@@ -150,6 +152,8 @@ async def run(job: Job) -> Report:
             before = scan(output, journal, job.again)
             if reader.rereadable:
                 await verify(job.reader, journal)
+            if not job.ordered:
+                deliver(output, journal)
         runner = await _send(job, reader, output, journal, Tally(before=before.finished))
         if runner.error is not None and not isinstance(runner.error, TOLD):
             raise runner.error
@@ -203,6 +207,14 @@ def _plan(job: Job, journal: Journal | None) -> Plan:
     )
 
 
+def _open_value(value: str) -> str:
+    """Return a value without its secrets, yet one that tells it from any other."""
+    masked = redact.text(value)
+    if masked == value:
+        return value
+    return f"{masked} ({hashlib.blake2b(value.encode('utf-8', 'replace'), digest_size=6).hexdigest()})"
+
+
 def unmatched(patterns: Iterable[str], hosts: Collection[str]) -> list[str]:
     """Return a warning for each pattern of `--host` that no row had to do with.
 
@@ -244,7 +256,9 @@ def journal_of(job: Job, *, dry: bool = False) -> Journal | None:
 
 def _output(job: Job, journal: Journal | None) -> Output:
     if journal is not None:
-        return SqliteTable(journal.output) if journal.output.suffix.lower() in SUFFIXES else JsonLines(journal.output)
+        if journal.output.suffix.lower() in SUFFIXES:
+            return SqliteTable(journal.output)
+        return JsonLines(journal.output, journal.scratch("results"))
     if job.output is None or job.output == STDIN:
         return Stream(_STDOUT, "standard output")
     try:

@@ -33,9 +33,11 @@ from comity.bulk.bitmap import Bitmap
 from comity.bulk.files import check_folder, fdatasync, open_to_append, reason_of, sync_directory, write_all
 from comity.bulk.history import DIGESTS, FINISHED, HEADER, Header, History, records, waiting_line
 from comity.bulk.lock import lock, lock_replacement, replaces_open_files, unlock
+from comity.bulk.output import Found, decode_found
 from comity.errors import OptionsError, StoreError
 
 _FULL_BLOCK = 4096
+_REPAIR = "put it back as it was; to begin again, remove both, and every row is sent anew"
 _encode = msgspec.json.encode
 
 
@@ -97,6 +99,10 @@ class Journal:
         """Whether every finished line was compared with the input."""
         return self._verified >= min(self.recorded, max(self.done.highest, self.sending.highest))
 
+    def scratch(self, what: str) -> Path:
+        """Return the name of a file for a moment; the nonce in it keeps it from being anybody else's."""
+        return self.path.with_name(f"{self.path.name}.{self.nonce}.{what}")
+
     def see(self, line: int, data: bytes, *, header: bool = False) -> None:
         """Compare an input line with what is known of it, or note it.
 
@@ -135,6 +141,7 @@ class Journal:
         """Note that a request was not sent after all, or was refused, so that it may be sent again."""
         self.sending.discard(line)
         self.settled.discard(line)
+        self.spilled.pop(line, None)
         if line in self._intents:
             self._intents.remove(line)
         else:
@@ -149,10 +156,14 @@ class Journal:
         self._wasteful = True
 
     def unspill(self, line: int) -> bytes:
-        """Return a kept result."""
-        place, length = self.spilled.pop(line)
-        os.lseek(self._fd, place, os.SEEK_SET)  # writing goes to the end all the same
-        return os.read(self._fd, length)
+        """Return a kept result, whose place has come."""
+        result = self._kept(line)
+        del self.spilled[line]
+        return result
+
+    def spilled_result(self, line: int) -> Found:
+        """Return a kept result, as far as going on needs it."""
+        return decode_found(self._kept(line))
 
     def flush(self) -> None:
         """Hand everything that waits to the system; a kill cannot take it any more.
@@ -180,7 +191,7 @@ class Journal:
             if settled:
                 self._write(settled)
             return
-        temporary = self.path.with_name(self.path.name + ".new")
+        temporary = self.scratch("journal")
         fd = open_to_append(temporary, empty=True)
         try:
             for _, record in records(self._fd):
@@ -214,6 +225,11 @@ class Journal:
     def _key(self) -> bytes:
         return self.nonce.encode()
 
+    def _kept(self, line: int) -> bytes:
+        place, length = self.spilled[line]
+        os.lseek(self._fd, place, os.SEEK_SET)  # writing goes to the end all the same
+        return os.read(self._fd, length)
+
     def _waits(self, record: bytes) -> bool:
         line = waiting_line(record)
         return line > 0 and line not in self.done
@@ -233,6 +249,8 @@ class Journal:
         if not before and self.output.exists() and self.output.stat().st_size:
             allowed = "a new file, or the output of an earlier run with its journal"
             raise OptionsError("-o", str(self.output), allowed, f"it exists, and {self.path.name} does not")
+        if before and self.output.exists() and not self.path.stat().st_size:
+            raise OptionsError("-o", str(self.output), reason=f"{self.path.name} beside it is empty", hint=_REPAIR)
         check_folder(self.output)
         try:
             if self.dry:
@@ -255,6 +273,9 @@ class Journal:
             raise OptionsError(
                 "-o", str(self.output), "an output with a journal of this version", f"{self.path} is none"
             )
+        if history.damaged:
+            reason = f"record {history.damaged} of {self.path.name} is damaged"
+            raise OptionsError("-o", str(self.output), reason=reason, hint=_REPAIR)
         history.check_options(begun)
         # What a kill or a power cut tore off protects nothing: it was to be whole before the next step was taken.
         if not self.dry:

@@ -7,7 +7,7 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Annotated, BinaryIO, Protocol
 
 import msgspec
 
@@ -15,9 +15,14 @@ from comity.bulk.files import open_to_append, reason_of, sync_directory, write_a
 from comity.errors import OptionsError, StoreError
 
 _BLOCK = 1024 * 1024
+_BEGIN = b'{"id":'
 
 UNKNOWN = "unknown"
 """The error type of a row that may or may not have been carried out."""
+
+
+LineNumber = Annotated[int, msgspec.Meta(ge=1, le=1 << 31)]
+"""A number that can be a line's."""
 
 
 class FoundError(msgspec.Struct):
@@ -35,7 +40,7 @@ class FoundAttempt(msgspec.Struct):
 class Found(msgspec.Struct):
     """A result of an earlier run, as far as going on needs it."""
 
-    line: int
+    line: LineNumber
     ok: bool
     method: str | None = None
     status: int | None = None
@@ -81,7 +86,7 @@ class Output(Results, Protocol):
         """Put everything on the disk and let go."""
 
 
-_decode = msgspec.json.Decoder(Found).decode
+decode_found = msgspec.json.Decoder(Found).decode
 
 
 class JsonLines:
@@ -89,13 +94,14 @@ class JsonLines:
 
     Args:
         path: the file; it is made when there is none.
+        scratch: the name of a file beside it, which takes its place when it is written anew.
 
     Raises:
         OptionsError: it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, scratch: Path) -> None:
+        self.path, self.scratch = path, scratch
         self._size = 0
         try:
             self._fd = open_to_append(path)
@@ -161,7 +167,7 @@ class JsonLines:
             self._fd = -1
 
     def _replace(self, lines: Iterator[bytes]) -> None:
-        temporary = self.path.with_name(self.path.name + ".new")
+        temporary = self.scratch
         try:
             fd = open_to_append(temporary, empty=True)
             try:
@@ -200,6 +206,8 @@ def results_in(path: Path) -> Iterator[tuple[Found, int]]:
     for number, line in enumerate(_lines(path), 1):
         if line.endswith(b"\n"):
             yield _read(path, number, line), len(line)
+        elif not _is_torn(line):
+            raise _foreign(path, number)
 
 
 def _line_at(file: BinaryIO, place: int) -> bytes:
@@ -209,10 +217,19 @@ def _line_at(file: BinaryIO, place: int) -> bytes:
 
 def _read(path: Path, number: int, line: bytes) -> Found:
     try:
-        return _decode(line)
+        return decode_found(line)
     except msgspec.DecodeError:
-        hint = f"line {number} of it is no result"
-        raise OptionsError("-o", str(path), "a new file, or the output of an earlier run", hint) from None
+        raise _foreign(path, number) from None
+
+
+def _foreign(path: Path, number: int) -> OptionsError:
+    hint = f"line {number} of it is no result"
+    return OptionsError("-o", str(path), "a new file, or the output of an earlier run", hint)
+
+
+def _is_torn(line: bytes) -> bool:
+    """Return whether this may be the beginning of a result, or what a power cut leaves of one."""
+    return line[: len(_BEGIN)] == _BEGIN[: len(line)] or not line.strip(b"\0")
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from comity.bulk.bitmap import Bitmap
 from comity.bulk.journal import Journal
-from comity.bulk.output import Found, Results
+from comity.bulk.output import Found, Output, Results
 from comity.bulk.reader import Admit, Reader
 from comity.bulk.table import Record
 from comity.errors import OptionsError
 from comity.policy.retry import IDEMPOTENT_METHODS
+
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +30,20 @@ class Again:
     unknown: bool = False
     keyed: bool = False
 
-    def wants(self, found: Found) -> bool:
-        """Return whether a result is to be replaced."""
+    def wants(self, found: Found, *, noted: bool = False) -> bool:
+        """Return whether a result is to be replaced.
+
+        Args:
+            found: the result.
+            noted: whether the journal knows its request as one that must not be sent twice.
+        """
         if found.ok:
             return False
-        return self.unknown if self.is_unknown(found) else self.failed
+        return self.unknown if self.is_unknown(found, noted=noted) else self.failed
 
-    def is_unknown(self, found: Found) -> bool:
+    def is_unknown(self, found: Found, *, noted: bool = False) -> bool:
         """Return whether sending this row again could do something twice."""
-        return found.unknown and not self.keyed and found.method not in IDEMPOTENT_METHODS
+        return found.unknown and not self.keyed and (noted or found.method not in IDEMPOTENT_METHODS)
 
 
 @dataclass(slots=True)
@@ -59,32 +67,45 @@ def scan(output: Results, journal: Journal, again: Again) -> Before:
             not be sent twice.
         StoreError: the output cannot be written anew.
     """
-    before, dropped = Before(), False
+    before, dropped = Before(), Bitmap()
     for found in output.found():
-        if again.wants(found):
-            dropped = True
-            # Its outcome is settled: it stands in the output until the file without it takes its place.
-            if found.line in journal.sending or found.line in journal.settled:
-                journal.unsend(found.line)
-            continue
-        if found.line in journal.done:
+        if _is_dropped(found, journal, again, before):
+            dropped.add(found.line)
+        elif found.line in journal.done:
             hint = f"line {found.line} stands in it twice"
             raise OptionsError("-o", str(journal.output), "an output that nothing else has written to", hint)
-        journal.done.add(found.line)
-        if found.reached and found.method not in IDEMPOTENT_METHODS:
-            journal.unsafe.add(found.line)
-        before.failed += not found.ok
-        before.unknown += not found.ok and again.is_unknown(found)
+        else:
+            journal.done.add(found.line)
     before.finished = len(journal.done)
+    for line in list(journal.spilled):
+        if line in journal.done:
+            del journal.spilled[line]
+        elif not _is_dropped(journal.spilled_result(line), journal, again, before):
+            before.finished += 1
     _check_settled(journal, again)
-    if dropped:
-        output.keep(lambda found: not again.wants(found))
+    if len(dropped):
+        output.keep(lambda found: found.line not in dropped)
     return before
+
+
+def _is_dropped(found: Found, journal: Journal, again: Again, before: Before) -> bool:
+    """Drop a result that is to be replaced, or count it."""
+    noted = found.line in journal.sending or found.line in journal.settled
+    if again.wants(found, noted=noted):
+        # Its outcome is settled: it stands in the output until the file without it takes its place.
+        if noted or found.line in journal.spilled:
+            journal.unsend(found.line)
+        return True
+    if found.reached and found.method not in IDEMPOTENT_METHODS:
+        journal.unsafe.add(found.line)
+    before.failed += not found.ok
+    before.unknown += not found.ok and again.is_unknown(found, noted=noted)
+    return False
 
 
 def _check_settled(journal: Journal, again: Again) -> None:
     """Refuse an output from which a result was taken whose request must not be sent twice."""
-    missing = [line for line in journal.settled if line not in journal.done]
+    missing = [line for line in journal.settled if line not in journal.done and line not in journal.spilled]
     if again.unknown:
         for line in missing:
             journal.unsend(line)
@@ -96,6 +117,20 @@ def _check_settled(journal: Journal, again: Again) -> None:
         )
         hint = "put the output back, or let --resend-unknown send them again; to begin again, remove it and its .comity file"
         raise OptionsError("-o", str(journal.output), hint=hint, reason=reason)
+
+
+def deliver(output: Output, journal: Journal) -> None:
+    """Write the results that wait for their turn in a run that keeps no order.
+
+    Raises:
+        StoreError: the output cannot be written.
+    """
+    lines = sorted(journal.spilled)
+    for begin in range(0, len(lines), _AT_ONCE):
+        some = lines[begin : begin + _AT_ONCE]
+        output.write([journal.unspill(line) for line in some])
+        for line in some:
+            journal.done.add(line)
 
 
 async def verify(open_reader: Callable[[Admit], Reader], journal: Journal) -> None:

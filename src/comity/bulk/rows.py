@@ -194,7 +194,7 @@ class RowParser:
                     raise RowError(None, "neither a JSON object nor a URL")
             return self._row(line, len(data), spec)
         except RowError as error:
-            return _invalid(line, error, spec)
+            return _invalid(line, error, spec if begin != "{" or spec.url else self._known(data))
 
     def from_columns(self, line: int, size: int, values: Mapping[str, str]) -> Row | Invalid:
         """Return the row of a table's record: columns named like a field are that field; templates may use any."""
@@ -220,6 +220,19 @@ class RowParser:
             raise _wrong_field(str(error)) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise RowError(None, f"not JSON: {_plain(error)}") from None
+
+    def _known(self, data: bytes) -> _Object:
+        """Return what can be told of an object that is no request: who it is, and where it was to go."""
+        spec = _Object()
+        try:
+            values = _decode_any(data)
+        except (msgspec.DecodeError, RecursionError):
+            return spec
+        for name, field in (("id", self.id_column or "id"), ("url", "url"), ("method", "method")):
+            value = values.get(field)
+            if isinstance(value, str) or (name == "id" and isinstance(value, int) and not isinstance(value, bool)):
+                setattr(spec, name, value)
+        return spec
 
     def _object_with_columns(self, values: dict[str, Any]) -> _Object:
         """With a template an object may hold any names; those that are no field of ours are columns."""

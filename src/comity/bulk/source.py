@@ -13,6 +13,9 @@ from comity.errors import OptionsError
 
 STDIN = "-"
 _BLOCK = 64 * 1024
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""A pipe that nobody writes to is opened all the same; its data is awaited."""
+
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -92,10 +95,8 @@ class Source:
 
     async def _raw(self) -> bytes:
         if self._fd is None:
-            self._fd = sys.stdin.fileno() if self.name == STDIN else os.open(self.name, os.O_RDONLY)
-        if not self._direct:
-            await _readable(self._fd)
-        raw = os.read(self._fd, _BLOCK)
+            self._fd = sys.stdin.fileno() if self.name == STDIN else os.open(self.name, os.O_RDONLY | _AT_ONCE)
+        raw = await self._block(self._fd)
         if self.consumed == 0:
             if raw.startswith(_GZIP):
                 self._gunzip = Gunzip()
@@ -103,6 +104,15 @@ class Source:
                 raise OptionsError("INPUT", self.name, "UTF-8 text", "it is UTF-16")
         self.consumed += len(raw)
         return raw
+
+    async def _block(self, fd: int) -> bytes:
+        while True:
+            if not self._direct:
+                await _readable(fd)
+            try:
+                return os.read(fd, _BLOCK)
+            except BlockingIOError:
+                continue
 
 
 async def _readable(fd: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from comity.bulk.output import Found
+from comity.bulk.output import Found, decode_found
 from comity.errors import OptionsError, StoreError
 
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
@@ -28,7 +28,6 @@ SELECT json_object('line', line, 'ok', json(iif(ok, 'true', 'false')), 'method',
     'error', iif(error_type IS NULL, NULL, json_object('type', error_type)), 'attempts', json(attempts))
 FROM results ORDER BY line
 """
-_decode_found = msgspec.json.Decoder(Found).decode
 
 
 class _Result(msgspec.Struct):
@@ -77,8 +76,7 @@ class SqliteTable:
 
     def found(self) -> Iterator[Found]:
         """Yield the results of earlier runs; a transaction that a kill cut short is undone by SQLite."""
-        for (text,) in self._db.execute(_FOUND):
-            yield _decode_found(text)
+        yield from _results(self._db, self.path)
 
     def keep(self, wanted: Callable[[Found], bool]) -> None:
         """Delete the rows that are not wanted, in one transaction."""
@@ -123,10 +121,18 @@ def results_in(path: Path) -> Iterator[Found]:
     """
     try:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            for (text,) in db.execute(_FOUND):
-                yield _decode_found(text)
+            yield from _results(db, path)
     except sqlite3.Error as error:
         raise OptionsError("-o", str(path), "the output of an earlier run, or a new file", str(error)) from None
+
+
+def _results(db: sqlite3.Connection, path: Path) -> Iterator[Found]:
+    for (text,) in db.execute(_FOUND):
+        try:
+            yield decode_found(text)
+        except msgspec.DecodeError:
+            hint = "a row of its table is no result"
+            raise OptionsError("-o", str(path), "the output of an earlier run, or a new file", hint) from None
 
 
 def _columns(data: bytes) -> tuple[Any, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 from typing import NamedTuple
 
-from comity.bulk.lines import Line
+from comity.bulk.lines import MAX_LINE, Line
 from comity.bulk.rows import Invalid, Row, RowParser
 from comity.errors import OptionsError
 
-_MAX_LINES = 1000
+_LONG = 100
 _DELIMITERS = (";", "\t", "|", ",")
 _INCOMPLETE = "unexpected end of data"
 
@@ -45,6 +45,7 @@ class Table:
         self.name, self.delimiter, self.parser = name, delimiter, parser
         self.columns: list[str] | None = None
         self._open: list[Line] = []
+        self._size = self._quotes = 0
 
     def feed(self, line: Line) -> Record | None:
         """Return the record that this line completes."""
@@ -53,7 +54,13 @@ class Table:
         continued = bool(self._open)
         self._open.append(line)
         # Only a quote can close a quoted value, so other lines of it need no look.
-        if line.too_long or len(self._open) > _MAX_LINES or ((not continued or b'"' in line.data) and self._whole()):
+        self._size += len(line.data) + 1
+        if self._size > MAX_LINE and continued:
+            # What follows cannot be told from the value any more, and must not be sent as rows.
+            reason = f"a quoted value that begins in line {self._open[0].number} has no end within {MAX_LINE:,} bytes"
+            raise OptionsError("INPUT", self.name, reason=reason)
+        self._quotes += line.data.count(b'"')
+        if line.too_long or (self._may_end(line, continued=continued) and self._whole()):
             return self._record()
         return None
 
@@ -77,6 +84,12 @@ class Table:
             return Invalid(line=line, message=f"line {line}: {extra}; quote a value that holds {self.delimiter!r}")
         return self.parser.from_columns(line, len(record.data), dict(zip(self.columns, cells, strict=False)))
 
+    def _may_end(self, line: Line, *, continued: bool) -> bool:
+        """Return whether it is worth looking; a long record only where its quotes are even, or it would take for ever."""
+        if not continued:
+            return True
+        return b'"' in line.data and (len(self._open) < _LONG or self._quotes % 2 == 0)
+
     def _whole(self) -> bool:
         try:
             self._cells(b"\n".join(line.data for line in self._open))
@@ -88,8 +101,9 @@ class Table:
 
     def _record(self) -> Record:
         lines, self._open = self._open, []
+        self._size = self._quotes = 0
         data = b"\n".join(line.data for line in lines)
-        too_long = len(lines) > _MAX_LINES or lines[-1].too_long
+        too_long = lines[-1].too_long
         header = self.columns is None
         if header:
             self._name_columns(data)

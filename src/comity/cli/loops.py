@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
+from comity.cli.streams import tell
+
 T = TypeVar("T")
 
 _WANTED_FILES = 65536
@@ -23,7 +25,7 @@ def refuse(command: str, error: Exception) -> NoReturn:
     """Say why a command cannot run, and exit with 2."""
     import typer
 
-    typer.echo(f"comity {command}: {error}", err=True)
+    tell(f"comity {command}: {error}")
     raise typer.Exit(2) from None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from comity.cli.streams import tell
 from comity.errors import ComityError, OptionsError
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def run(
     except OptionsError as error:
         loops.refuse("run", error)
     except ComityError as error:
-        typer.echo(f"comity run: {error}", err=True)
+        tell(f"comity run: {error}")
         code = 1
     raise typer.Exit(code)
 
@@ -220,7 +221,7 @@ async def _wet(job: Job) -> int:
         # Nothing was done, so there is nothing to sum up.
         raise report.error
     for line in report.lines():
-        typer.echo(line, err=True)
+        tell(line)
     return report.exit_code
 
 
