@@ -7,7 +7,8 @@ from contextlib import aclosing
 
 import pytest
 
-from comity.engine.limiter import AHEAD, Limiter
+from comity.engine.limiter import Limiter
+from comity.engine.mapping import AHEAD
 from comity.testing.virtual_clock import VirtualClock
 from tests.engine.log import Log, idle
 

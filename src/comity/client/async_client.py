@@ -18,14 +18,15 @@ from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.result import result
+from comity.client.series import Series
 from comity.client.terms import Terms
 from comity.client.transport import Transport
 from comity.client.underway import Underway
-from comity.client.verbs import Verbs
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Slot
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.hosts import Hosts
+from comity.engine.mapping import reach
 from comity.engine.observer import Observe
 from comity.engine.stats import Stats
 from comity.policy.host_rules import PolicyGiven
@@ -41,7 +42,7 @@ _OWN = (
 )  # fmt: skip
 
 
-class AsyncClient(Verbs):
+class AsyncClient(Series):
     """A polite HTTP client for asyncio.
 
     Every request waits until the limits of its host allow it, is sent, and is sent again where that is safe and useful;
@@ -91,6 +92,7 @@ class AsyncClient(Verbs):
         rules = client_policy(policy, options, _OWN)
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
         self._rules_of = lru_cache(maxsize=1024)(self._hosts.rules.match)
+        self._ahead = reach(self._hosts.rules.policies)
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)

@@ -6,13 +6,15 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import partial
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import ParamSpec, TypeVar, cast, overload
 
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.fork import restart_in_children
 from comity.engine.gate import Gate
+from comity.engine.mapping import each_result, reach
 from comity.engine.permit import Permit
 from comity.engine.stats import Stats
 from comity.policy.limiter import HostLimiter
@@ -24,9 +26,6 @@ from comity.policy.units import Seconds
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
-
-AHEAD = 8
-"""How many results per slot `map` lets be ready before the one whose turn it is."""
 
 
 @named_options
@@ -187,34 +186,10 @@ class Limiter:
             call: sync or async.
             items: sync or async; read up to so far ahead, and no further.
         """
-        slots = self.policy.concurrency or 100
-        room = asyncio.Semaphore(min(AHEAD * slots, slots + self.policy.max_queue) - 1)
-        tasks: asyncio.Queue[asyncio.Task[R] | None] = asyncio.Queue()
-
-        async def read() -> None:
-            try:
-                async with aclosing(_each(items)) as each:
-                    async for item in each:
-                        tasks.put_nowait(asyncio.create_task(self.run(call, item)))
-                        await room.acquire()
-            finally:
-                tasks.put_nowait(None)
-
-        reader = asyncio.create_task(read())
-        try:
-            while (task := await tasks.get()) is not None:
-                result = await task
-                room.release()
+        run = each_result(partial(self.run, call), items, reach([self.policy]))
+        async with aclosing(run) as results:
+            async for result in results:
                 yield result
-            await reader  # raises what reading the items raised
-        finally:
-            rest: list[asyncio.Task[Any]] = [reader]
-            while not tasks.empty():
-                if (left := tasks.get_nowait()) is not None:
-                    rest.append(left)
-            for task in rest:
-                task.cancel()
-            await asyncio.gather(*rest, return_exceptions=True)
 
     def stats(self) -> Stats:
         """Return {queued, running, concurrency} at this moment."""
@@ -249,15 +224,6 @@ class Limiter:
 
     def _permit(self) -> Permit:
         return Permit(self._gate, 5, 1, self.policy.queue_timeout)
-
-
-async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T, None]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
 
 
 class _NoLoop:

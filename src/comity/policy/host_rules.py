@@ -44,6 +44,11 @@ class HostRules:
             if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
                 raise unusable("hosts", key, reason="another key names the same host")
 
+    @property
+    def policies(self) -> list[Policy]:
+        """The default rules, and those of each host."""
+        return [self.default, *self._named.values()]
+
     def match(self, host: str) -> tuple[str, Policy]:
         """Return the name of the limiter and the rules for `host`: a name or an address, perhaps with a port."""
         name, port = _split(host)
