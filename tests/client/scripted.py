@@ -165,6 +165,12 @@ def ok(body: bytes = b"ok", *headers: str, status: str = "200 OK") -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
+def in_chunks(body: bytes, *headers: str) -> bytes:
+    """Return a whole answer whose body is one chunk; `headers` say so."""
+    head = "\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode()
+    return head + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+
+
 def packed(data: bytes) -> bytes:
     """Return `data` in gzip, the same bytes on every call, as names of tests are made of them."""
     return gzip.compress(data, mtime=0)

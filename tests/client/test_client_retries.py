@@ -109,7 +109,7 @@ def broken(code: int, how: str, *fields: bytes, apart: bool = False) -> Script:
 async def test_a_refusal_counts_whatever_becomes_of_its_body(how, apart):
     """PF-017, PF-018, RA-06: the wait it names is longer than allowed, so the host is blocked."""
     refusal = broken(429, how, b"Retry-After: 100", apart=apart)
-    async with Scripted(refusal) as server, AsyncClient(server.url, timeout=0.2, raise_for="never") as api:
+    async with Scripted(refusal) as server, AsyncClient(server.url, timeout=0.1, raise_for="never") as api:
         with pytest.raises(RateLimited) as caught:
             await api.get("/x")
         error = caught.value
@@ -122,19 +122,19 @@ async def test_a_refusal_counts_whatever_becomes_of_its_body(how, apart):
         assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("how", ["hangs", "cut", "no gzip"])
 @pytest.mark.parametrize("code", [408, 425, 429, 503])
 async def test_a_status_that_asks_for_another_try_gets_it_whatever_becomes_of_its_body(code, how):
     """RA-10"""
-    left = [broken(code, how, b"Retry-After: 0.2")]
+    left = [broken(code, how, b"Retry-After: 0.1")]
 
     async def script(peer: Peer) -> None:
         await (left.pop() if left else answer(OK))(peer)
 
-    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.1, learn_gap=False) as api:
+    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.05, learn_gap=False) as api:
         first, second = (await api.get("/x")).attempts
-        assert (first.status, first.retry_after, first.decision, second.status) == (code, 0.2, "retry", 200)
-        assert first.timings.download + second.waited >= 0.19
+        assert (first.status, first.retry_after, first.decision, second.status) == (code, 0.1, "retry", 200)
+        assert first.timings.download + second.waited >= 0.09
 
 
 @pytest.mark.parametrize(("how", "kind"), [("cut", BadResponse), ("no gzip", BadResponse), ("hangs", TimedOut)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 
 import pytest
@@ -49,8 +50,17 @@ def test_an_empty_body_has_nothing_to_decode(codings):
     assert decoded(codings, b"") == b""
 
 
-def test_a_coding_that_is_not_known_leaves_the_bytes():
-    assert decoded("br", b"\x8b\x02\x80") == b"\x8b\x02\x80"
+@pytest.mark.parametrize("codings", ["br", "zstd", "gzip, br", "br, gzip", "chunked", "x-foo", "utf-8", "*"])
+def test_a_coding_that_is_not_known_is_undecodable_and_named(codings):
+    """Coded bytes are not the content (RFC 9110 section 8.4)."""
+    data = packed(b"\x8b\x02\x80") if codings.endswith("gzip") else b"\x8b\x02\x80"
+    (unknown,) = [name for name in codings.split(", ") if name != "gzip"]
+    with pytest.raises(Undecodable, match=re.escape(repr(unknown))):
+        decoded(codings, data)
+
+
+def test_an_empty_body_needs_no_coding_to_be_known():
+    assert decoded("br", b"") == b""
 
 
 @pytest.mark.parametrize("missing", [1, 8, 9, 30])

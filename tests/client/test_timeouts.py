@@ -139,6 +139,74 @@ async def test_a_slow_but_steady_answer_may_take_longer_than_any_pause(transport
         assert exchange.timings.download > 0.5
 
 
+SLOW_HEAD = [b"HTTP/1.1 ", b"200 ", b"OK\r\n", b"A: b\r\n", b"A: b\r\n", b"Content-", b"Length: 0\r\n", b"\r\n"]
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+async def test_a_slow_but_steady_head_is_held_to_the_pauses_in_it_and_not_to_its_first_byte(transport, before):
+    """SB-03"""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(before)
+        for piece in SLOW_HEAD:
+            await peer.send(piece)
+            await pause(0.05)
+        await peer.gone()
+
+    async with Scripted(script) as server:
+        exchange = await send(transport, server.url, response=0.3, idle=0.3)
+        assert exchange.outcome.status == 200
+        assert exchange.timings.download > 0.3
+
+
+@pytest.mark.parametrize("pieces", [1, 5])
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
+async def test_a_head_that_stands_still_is_ended_by_idle(transport, pieces, before):
+    """SB-01: also when `response` is far longer."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(before)
+        for piece in SLOW_HEAD[:pieces]:
+            await peer.send(piece)
+            await pause(0.005)
+        await peer.gone()
+
+    async with Scripted(script) as server:
+        exchange = await send(transport, server.url, response=30, idle=SHORT)
+        assert isinstance(exchange.error, TimedOut)
+        assert (exchange.error.phase, exchange.error.sent, exchange.error.seconds) == ("idle", "yes", SHORT)
+
+
+async def test_an_interim_answer_does_not_begin_the_answer(transport):
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 100 ")
+        await pause(0.005)
+        await peer.send(b"Continue\r\n\r\n")
+        await peer.gone()
+
+    async with Scripted(script) as server:
+        exchange = await send(transport, server.url, response=SHORT, idle=30)
+        assert isinstance(exchange.error, TimedOut)
+        assert exchange.error.phase == "response"
+
+
+async def test_a_head_without_end_is_ended_by_the_attempts_limit(transport):
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            await peer.send(b"A: b\r\n")
+            await pause(0.005)
+
+    async with Scripted(script) as server:
+        exchange = await send(transport, server.url, response=30, idle=30, attempt=2 * SHORT)
+        assert isinstance(exchange.error, TimedOut)
+        assert exchange.error.phase == "attempt"
+
+
 async def test_a_slow_but_steady_upload_may_take_longer_than_any_standstill(transport):
     async def script(peer: Peer) -> None:
         await peer.request(body=False)

@@ -16,7 +16,7 @@ from comity.client.messages import Request
 from comity.engine.call import Exchange
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, OptionsError
 from comity.policy.timeouts import Timeout
-from tests.client.scripted import Peer, RecordedSlot, Scripted, answer, hang, ok, once, packed
+from tests.client.scripted import Peer, RecordedSlot, Scripted, answer, hang, in_chunks, ok, once, packed
 
 LIMITS = Timeout()
 
@@ -191,6 +191,12 @@ async def test_interim_answers_are_passed_over(transport):
         ([b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab", b"cd", b"e"], b"abcde"),
         ([ok(packed(b"abcde"), "Content-Encoding: gzip")], b"abcde"),
         ([ok(b"", "Content-Encoding: gzip")], b""),
+        ([ok(b"", "Content-Encoding: br")], b""),
+        ([ok(packed(packed(b"abcde")), "Content-Encoding: gzip", "Content-Encoding: gzip")], b"abcde"),
+        ([in_chunks(packed(b"abcde"), "Transfer-Encoding: gzip, chunked")], b"abcde"),
+        ([in_chunks(packed(b"abcde"), "Transfer-Encoding: gzip", "Transfer-Encoding: Chunked")], b"abcde"),
+        ([in_chunks(packed(packed(b"abcde")), "Content-Encoding: gzip", "Transfer-Encoding: gzip,chunked")], b"abcde"),
+        ([in_chunks(b"abcde", "Transfer-Encoding: identity, chunked")], b"abcde"),
     ],
 )
 async def test_a_body_is_read_whole_however_it_is_framed(transport, parts, content):
@@ -198,6 +204,34 @@ async def test_a_body_is_read_whole_however_it_is_framed(transport, parts, conte
         for _ in range(2):
             assert (await send(transport, server.url)).value.content == content
         assert server.connections == 1
+
+
+@pytest.mark.parametrize(("coding", "good"), [("gzip", True), ("identity", True), ("br", False)])
+async def test_a_body_whose_framing_is_not_chunked_ends_with_the_connection_and_is_decoded(transport, coding, good):
+    """RFC 9112, 6.3."""
+    data = packed(b"abcde") if coding == "gzip" else b"abcde"
+    async with Scripted(once(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: %b\r\n\r\n" % coding.encode(), data)) as server:
+        exchange = await send(transport, server.url)
+        assert (exchange.value.content if exchange.value else exchange.error.__class__) == (
+            b"abcde" if good else BadResponse
+        )
+
+
+@pytest.mark.parametrize("content", [b"", bytes(50_000_000)])
+async def test_an_upgrade_that_nobody_asked_for_is_a_bad_response(transport, content):
+    """RFC 9110, 15.2.2: a server must not answer 101 to a request without Upgrade."""
+
+    async def script(peer: Peer) -> None:
+        await peer.request(body=False)
+        await peer.send(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        await asyncio.Event().wait()
+
+    async with Scripted(script) as server, asyncio.timeout(5):
+        exchange = await send(transport, server.url, "POST", content=content)
+        assert (exchange.outcome.failure, exchange.outcome.sent, exchange.value) == ("bad", "yes", None)
+        assert "another protocol" in str(exchange.error)
+        await send(transport, server.url, "POST", content=content)
+        assert server.connections == 2
 
 
 async def test_a_body_without_a_length_ends_with_the_connection(transport):
@@ -257,6 +291,15 @@ async def test_an_answer_that_is_cut_or_damaged_is_no_answer(transport, data, de
         b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"a" * 60_000 + b"\r\n") * 20,
         b"HTTP/1.1 100 Continue\r\n\r\n" * 30,
         ok(b"plain", "Content-Encoding: gzip"),
+        ok(b"coded", "Content-Encoding: br"),
+        ok(b"coded", "Content-Encoding: x-foo"),
+        ok(packed(b"coded"), "Content-Encoding: br, gzip"),
+        ok(packed(b"coded"), "Content-Encoding: br", "Content-Encoding: gzip"),
+        in_chunks(b"coded", "Transfer-Encoding: br, chunked"),
+        in_chunks(b"coded", "Transfer-Encoding: x-foo", "Transfer-Encoding: chunked"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + ok(),
         ok(b"", "Content-Encoding: gzip, gzip, gzip, gzip, gzip"),
     ],
 )

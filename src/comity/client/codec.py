@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from aiohttp.http_parser import RawResponseMessage
@@ -9,6 +10,8 @@ from aiohttp.http_parser import RawResponseMessage
 from comity import redact
 from comity.client.headers import Headers
 from comity.client.request import Request
+
+_CHUNKED = re.compile(r"(?:^|,)[ \t]*chunked[ \t]*$", re.IGNORECASE)
 
 
 def request_head(request: Request) -> bytes:
@@ -25,6 +28,18 @@ def response_headers(message: RawResponseMessage, *, expose_cookies: bool) -> He
     if not expose_cookies:
         pairs = redact.cookies(pairs)
     return Headers(pairs)
+
+
+def codings(message: RawResponseMessage) -> str | None:
+    """Return what the body of an answer is coded with: content codings, then transfer codings but for the framing."""
+    headers = message.headers
+    found = headers.getall("Content-Encoding", None)
+    transfer = headers.getall("Transfer-Encoding", None)
+    if transfer is not None:
+        under = _CHUNKED.sub("", ",".join(transfer))
+        if under:
+            found = [*(found or ()), under]
+    return None if found is None else ",".join(found)
 
 
 @lru_cache(maxsize=1024)

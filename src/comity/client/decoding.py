@@ -48,7 +48,7 @@ class Body:
     """Collects an answer's body: undoes its codings and holds it to its cap.
 
     Args:
-        codings: the Content-Encoding header, None for none.
+        codings: the names of the codings in the order of their application, by commas; None for none.
         cap: most bytes of the decoded body, None for no cap.
     """
 
@@ -66,7 +66,7 @@ class Body:
 
         Raises:
             Damaged: the coded stream fails its checksum.
-            Undecodable: it is no such stream, or the body, decoded or coded, is over its cap.
+            Undecodable: it is no such stream, its coding is not known, or the body, decoded or coded, is over its cap.
         """
         if self._chain:
             self._coded += len(data)
@@ -90,7 +90,7 @@ class Body:
 
 
 def _chain(codings: str, cap: int | None) -> list[Decoder]:
-    """Return the decoders in the order of undoing; a coding that is not known leaves the rest as it came."""
+    """Return the decoders in the order of undoing."""
     names = [name.strip().lower() for name in codings.split(",") if name.strip()]
     if len(names) > _LAYERS:
         raise Undecodable(f"the answer wears {len(names)} content codings, at most {_LAYERS} are undone")
@@ -101,8 +101,25 @@ def _chain(codings: str, cap: int | None) -> list[Decoder]:
         elif name == "deflate":
             chain.append(_Deflate(cap))
         elif name != "identity":
-            break
+            chain.append(_Unknown(name))
     return chain
+
+
+class _Unknown:
+    """A coding that cannot be undone: coded bytes are never given out as if they were the content."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def feed(self, data: bytes) -> bytes:
+        if data:
+            raise Undecodable(f"its coding {self._name[:40]!r} is none of those that can be undone ({ACCEPTED})")
+        return data
+
+    def end(self) -> None:
+        """Nothing came, so nothing is missing."""
 
 
 class _Gzip:

@@ -9,7 +9,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
-from comity.client.codec import request_head, response_headers
+from comity.client.codec import codings, request_head, response_headers
 from comity.client.decoding import Body, Damaged, Undecodable
 from comity.client.failure import Progress, translate
 from comity.client.pool import Pool
@@ -119,10 +119,13 @@ class Sending:
         wire.force_close()
 
     async def _answer(self, wire: Wire) -> tuple[RawResponseMessage, StreamReader]:
-        self._watch.waiting(wire, self._time.enter("response"))
+        began = self._time.enter("response")
         for _ in range(_INTERIM):
+            self._watch.waiting(wire, began)
             message, stream = await wire.answer()
-            if message.code >= 200 or message.code == 101:
+            if message.code == 101:
+                raise Broken("it switches to another protocol, which nobody asked for")
+            if message.code >= 200:
                 self._progress.answering = True
                 self._slot.answered()
                 if message.code != 200:
@@ -137,7 +140,7 @@ class Sending:
         if stream is EMPTY_PAYLOAD:
             return b""
         headers, cap = message.headers, self._max_body
-        body = Body(headers.get("Content-Encoding"), cap)
+        body = Body(codings(message), cap)
         announced = headers.get("Content-Length")
         if cap is not None and announced is not None and int(announced) > cap:
             raise Undecodable(f"the body is announced with {int(announced)} bytes, max_body is {cap}")

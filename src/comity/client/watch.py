@@ -70,9 +70,13 @@ class Watch:
         self._set(wire, now)
 
     def waiting(self, wire: Wire, now: int) -> None:
-        """Hold the wait for the answer to `response`."""
+        """Hold the wait for the answer's first byte to `response`, and every pause between it and the body to `idle`."""
+        if wire.partial:
+            self.reading(wire, now)
+            return
         self._fixed = self._sooner(self._overall, now, "response", self._timeout.response_ns)
         self._rolling = None
+        wire.partly = self._partly
         self._set(wire, now)
 
     def reading(self, wire: Wire, now: int) -> None:
@@ -92,6 +96,12 @@ class Watch:
         if limit is None or (first is not None and first[0] <= since + limit):
             return first
         return since + limit, name, limit
+
+    def _partly(self) -> None:
+        """Go over from `response` to `idle`: the head has begun and is still on its way."""
+        wire = self._wire
+        assert wire is not None
+        self.reading(wire, wire.heard)
 
     def _set(self, wire: Wire, now: int) -> None:
         self._wire, self._moved = wire, now

@@ -26,6 +26,8 @@ MAX_HEADERS = 512
 MAX_HEAD = 1024 * 1024
 BUFFER = 256 * 1024
 
+# 101 is none: nothing follows it.
+_INTERIM = frozenset(range(100, 200)) - {101}
 _END_OF_HEAD = b"\r\n\r\n"
 
 
@@ -51,6 +53,7 @@ class Wire(ResponseHandler):
         heard: ns, monotonic, of the last byte.
         rested: since when it rests, ns, monotonic.
         expires: ns, monotonic; it is not used again after that.
+        partly: called once when a part of a head is there, but not the whole.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, origin: str, forget: Callable[[Wire], None]) -> None:
@@ -58,6 +61,7 @@ class Wire(ResponseHandler):
         self.origin = origin
         self.uses = 0
         self.began = self.heard = self.rested = self.expires = 0
+        self.partly: Callable[[], None] | None = None
         self._forget = forget
         self._busy = False
         self._received = 0
@@ -65,7 +69,7 @@ class Wire(ResponseHandler):
         self._skip = False
         self._answer_waits = False
         self._body: StreamReader | None = None
-        self._part = b""
+        self._part: bytearray | None = None
 
     def begin(self, *, head: bool) -> None:
         """Prepare for one request; `head` says that its answer has no body."""
@@ -73,7 +77,7 @@ class Wire(ResponseHandler):
         self.began = self._received = self._handed = 0
         self._answer_waits = False
         self._body = None
-        self._part = b""
+        self._part = None
         self._busy = True
         self._skip = head
         self._parse_anew()
@@ -92,7 +96,7 @@ class Wire(ResponseHandler):
     def end(self) -> None:
         """Say that the answer is read; the connection rests."""
         self._busy = False
-        self._body = None
+        self._body = self.partly = None
 
     def write(self, data: bytes | memoryview) -> bool:
         """Hand bytes to the socket; False when the connection has ended, then none were."""
@@ -126,6 +130,11 @@ class Wire(ResponseHandler):
         transport = self.transport
         return self._handed - (transport.get_write_buffer_size() if transport is not None else 0)
 
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the next head came."""
+        return self._part is not None
+
     async def answer(self) -> tuple[RawResponseMessage, StreamReader]:
         """Return the next head of an answer and its body's stream."""
         try:
@@ -134,10 +143,10 @@ class Wire(ResponseHandler):
             if not self._buffer:
                 raise
             message, body = await self.read()  # it was saved
-        if 100 <= message.code < 200 and message.code != 101:
+        if message.code < 200:
             if not self._buffer:
-                self.began = self._received = 0
-                self._part = b""
+                self.began = self.heard if self._part else 0
+                self._received = len(self._part or b"")
         else:
             self._body = body
             lost = self._exception
@@ -178,14 +187,14 @@ class Wire(ResponseHandler):
             if self._exception is not None and not self._body.is_eof() and self._body.exception() is None:
                 self._body.set_exception(self._exception)
         elif self._buffer:
-            self._note_answer()
+            self._note_heads(data)
         elif self._exception is not None:
-            self._save_head(self._part + data)
+            self._save_head(bytes(self._part or b"") + data)
             self._wake_writer()
         elif self._received > MAX_HEAD:
             self.fail(Broken(f"the head of the answer is larger than {MAX_HEAD} bytes"))
         else:
-            self._part += data
+            self._note_part(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End what is still being read; `exc` is None for an orderly end."""
@@ -197,6 +206,14 @@ class Wire(ResponseHandler):
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(Truncated("the connection ended"))
         self._forget(self)
+
+    def _note_part(self, data: bytes) -> None:
+        if self._part is None:
+            self._part = bytearray()
+        self._part += data
+        partly, self.partly = self.partly, None
+        if partly is not None:
+            partly()
 
     def _save_head(self, data: bytes) -> None:
         """Read the heads again that the parser dropped because what came behind them, at the same time, is broken."""
@@ -215,10 +232,13 @@ class Wire(ResponseHandler):
                     self.feed_data((message, body), 0)
             head, mark, data = data.partition(_END_OF_HEAD)
 
-    def _note_answer(self) -> None:
-        if self._buffer[-1][0][0].code >= 200:
+    def _note_heads(self, data: bytes) -> None:
+        if self._buffer[-1][0][0].code not in _INTERIM:
             self._answer_waits = True
             self._wake_writer()
+            return
+        begun = (bytes(self._part or b"") + data).rpartition(_END_OF_HEAD)[2]
+        self._part = bytearray(begun) if begun else None
 
     def _wake_writer(self) -> None:
         waiter = self._drain_waiter
