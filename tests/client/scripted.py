@@ -10,6 +10,7 @@ import ssl
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from time import monotonic_ns
 from typing import Self
 
 
@@ -221,6 +222,9 @@ class RecordedSlot:
     number: int = 1
     said: list[str] = field(default_factory=list)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def time_left(self) -> int | None:
+        return None if self.deadline is None else self.deadline - monotonic_ns()
 
     def sent(self) -> None:
         self.said.append("sent")

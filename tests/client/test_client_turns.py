@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from time import monotonic_ns
 
 import pytest
 
 from comity.client.async_client import AsyncClient
+from comity.engine.clock import RealClock
 from comity.errors import ClientClosed, QueueTimeout, StatusError, TimedOut
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
+from comity.policy.units import NS
 from tests.client.scripted import OK, Peer, Scripted, answer, hang, ok, refused, status, under_way
 
 QUICK = Backoff(base=0.001, cap=0.001)
@@ -35,6 +38,17 @@ async def test_the_deadline_counts_the_queue():
         assert (caught.value.phase, caught.value.sent, caught.value.attempts) == ("deadline", "no", ())
         running.cancel()
         await asyncio.wait([running])
+
+
+class ClockBehind(RealClock):
+    """A clock with a zero of its own, as a boot-time clock has."""
+
+    now = staticmethod(lambda: monotonic_ns() - 3_600 * NS)
+
+
+async def test_the_deadline_goes_by_the_clock_of_the_client():
+    async with Scripted(answer(OK)) as server, AsyncClient(server.url, clock=ClockBehind(), deadline=60) as api:
+        assert (await api.get("/x")).status_code == 200
 
 
 async def test_the_deadline_ends_an_attempt_and_names_itself():

@@ -25,7 +25,7 @@ def number(request):
 
 def server(clock, script=lambda n: 200, **options):
     """Return a client whose every request number n is answered by script(n)."""
-    transport = ScriptedTransport(lambda request: script(number(request)), clock=clock)
+    transport = ScriptedTransport(lambda request: script(number(request)))
     return AsyncClient("http://h", transport=transport, clock=clock, **{"retry": 0, "concurrency": 2, **options})
 
 

@@ -241,7 +241,7 @@ def test_every_hop_waits_for_its_own_hosts_limiter_and_holds_no_other_slot():
 
     async def use() -> float:
         began = clock.now()
-        transport = ScriptedTransport(script, clock=clock)
+        transport = ScriptedTransport(script)
         async with AsyncClient(transport=transport, clock=clock, concurrency=1, follow_redirects=True) as api:
             await asyncio.gather(api.get("http://a/x"), api.get("http://b/x"))
             stats = api.stats()
@@ -260,7 +260,7 @@ def test_a_deadline_covers_all_hops():
         return Answer(302, headers={"Location": places.pop()}, after=1.0)
 
     async def use() -> TimedOut:
-        transport = ScriptedTransport(script, clock=clock)
+        transport = ScriptedTransport(script)
         async with AsyncClient("http://h", transport=transport, clock=clock, follow_redirects=True) as api:
             with pytest.raises(TimedOut) as caught:
                 await api.get("/x", deadline=3.5, max_redirects=19)
@@ -349,7 +349,7 @@ def test_a_redirect_that_asks_to_wait_is_followed_after_that():
 
     async def use(**options: object) -> float:
         later = Answer(302, headers={"Location": "/b", "Retry-After": "7"})
-        transport = ScriptedTransport(later, 200, clock=clock)
+        transport = ScriptedTransport(later, 200)
         began = clock.now()
         async with AsyncClient("http://h", transport=transport, clock=clock, follow_redirects=True) as api:
             await api.get("/a", **options)

@@ -220,7 +220,7 @@ class Play:
         answer = asked.gets[min(slot.number, len(asked.gets)) - 1]
         seen.starts.append(self._seconds())
         takes = round(answer.takes * NS)
-        left = None if slot.deadline is None else slot.deadline - self.clock.now()
+        left = slot.time_left()
         if left is not None and left < takes:
             return Answer(failure="deadline", sent="maybe"), left
         return answer, takes

@@ -20,7 +20,7 @@ def ask(transport, clock, method="GET", **options):
 
 def scripted(*script):
     clock = VirtualClock()
-    return ScriptedTransport(*script, clock=clock), clock
+    return ScriptedTransport(*script), clock
 
 
 def test_entries_answer_in_order_and_requests_are_kept():

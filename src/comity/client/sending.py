@@ -47,7 +47,7 @@ class Sending:
         self._slot = slot
         self._max_body = max_body
         self._time = Stopwatch()
-        self._watch = Watch(pool.loop, limits, self._time.began, slot.deadline)
+        self._watch = Watch(pool.loop, limits, self._time.began, slot.time_left())
         self._progress = Progress()
         self._wire: Wire | None = None
         self._head: Response | None = None

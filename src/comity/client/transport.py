@@ -20,7 +20,7 @@ class Transport(Protocol):
             request: what to send.
             limits: of the attempt; its clock starts now.
             slot: `sent()` is called right after the first byte was handed to the socket, `answered()` when the answer
-                began, `hear()` when its head is there and says anything but 200; the attempt ends by `slot.deadline`.
+                began, `hear()` when its head is there and says anything but 200; the attempt ends within `slot.time_left()`.
 
         Returns:
             The answer, or the outcome and the error of an attempt that brought no whole one; with it, as `value`, the

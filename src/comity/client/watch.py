@@ -38,14 +38,14 @@ class Watch:
         loop: the running loop.
         timeout: the limits of the phases and of the attempt.
         began: when the attempt began, ns, monotonic.
-        deadline: when it has to be over, ns, monotonic, or None.
+        left: within how long it has to be over, ns, or None.
     """
 
     __slots__ = (
         "_began", "_due", "_fixed", "_handle", "_loop", "_moved", "_overall", "_rolling", "_taken", "_timeout", "_wire",
     )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, timeout: Timeout, began: int, deadline: int | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeout: Timeout, began: int, left: int | None) -> None:
         self._loop = loop
         self._timeout = timeout
         self._began = began
@@ -53,7 +53,7 @@ class Watch:
         self._handle: asyncio.TimerHandle | None = None
         self._due = self._moved = self._taken = 0
         self._rolling: int | None = None
-        self._overall: End | None = None if deadline is None else (deadline, "deadline", deadline - began)
+        self._overall: End | None = None if left is None else (began + left, "deadline", left)
         self._overall = self._sooner(self._overall, began, "attempt", timeout.attempt_ns)
         self._fixed = self._overall
 

@@ -87,7 +87,7 @@ class Slot:
 
     Attributes:
         number: of the attempt, from 1.
-        deadline: ns, monotonic, or None: the attempt must be over by then.
+        deadline: ns on the engine's clock, or None: the attempt must be over by then; see `time_left`.
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
     """
@@ -101,6 +101,10 @@ class Slot:
         self.number, self.deadline = number, deadline
         self.heard = False
         self.retry_after: int | None = None
+
+    def time_left(self) -> int | None:
+        """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""
+        return None if self.deadline is None else self.deadline - self._gate.clock.now()
 
     def sent(self) -> None:
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""

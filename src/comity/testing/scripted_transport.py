@@ -1,9 +1,16 @@
 """ScriptedTransport: answers from a script instead of the wire, for tests of programs that use a client.
 
-transport = ScriptedTransport(503, "lost", Answer(200, json={"id": 1}, after=0.3))
-clock = VirtualClock()
-clock.run(use(AsyncClient(transport=transport, clock=clock)))
-assert [request.method for request in transport.requests] == ["GET"] * 3
+Example:
+    >>> from comity import AsyncClient
+    >>> from comity.testing import VirtualClock
+    >>> async def first_user(clock, transport):
+    ...     async with AsyncClient("https://api.example", clock=clock, transport=transport, deadline="1min") as api:
+    ...         return (await api.get("/users/1")).data
+    >>> clock, transport = VirtualClock(), ScriptedTransport(503, "lost", Answer(json={"id": 1}, after=0.3))
+    >>> clock.run(first_user(clock, transport))
+    {'id': 1}
+    >>> [request.method for request in transport.requests]
+    ['GET', 'GET', 'GET']
 """
 
 from __future__ import annotations
@@ -21,7 +28,6 @@ from comity.client.headers import Headers
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
-from comity.engine.clock import MONOTONIC, Clock
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.attempt import Timings
 from comity.policy.outcome import Outcome, asks_again
@@ -62,16 +68,14 @@ class ScriptedTransport:
 
     Args:
         script: one entry per request, in order; or one function of the request that returns an entry.
-        clock: the client's, when it is a VirtualClock.
 
     Attributes:
         requests: what was sent, in order.
     """
 
-    def __init__(self, *script: Scripted | Callable[[Request], Scripted], clock: Clock = MONOTONIC) -> None:
+    def __init__(self, *script: Scripted | Callable[[Request], Scripted]) -> None:
         self.requests: list[Request] = []
         self._answer = script[0] if len(script) == 1 and callable(script[0]) else _Script(script)
-        self._clock = clock
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Answer from the script.
@@ -106,11 +110,10 @@ class ScriptedTransport:
     async def aclose(self) -> None:
         """Close nothing."""
 
-    def _limit(self, limits: Timeout, slot: Slot) -> tuple[int, str]:
+    @staticmethod
+    def _limit(limits: Timeout, slot: Slot) -> tuple[int, str]:
         """Return the first limit that would end a silent attempt, ns from now, and its name."""
-        named = [(limits.response_ns, "response"), (limits.attempt_ns, "attempt")]
-        if slot.deadline is not None:
-            named.append((slot.deadline - self._clock.now(), "deadline"))
+        named = ((limits.response_ns, "response"), (limits.attempt_ns, "attempt"), (slot.time_left(), "deadline"))
         return min(((limit, name) for limit, name in named if limit is not None), default=(1 << 62, ""))
 
 
