@@ -63,7 +63,7 @@ def test_a_presigned_query_stays_as_it_is():
         ("api.example/x", "no scheme"),
         ("localhost:80/x", "no scheme"),
         ("", "no scheme"),
-        ("http://\ud800/", "IDNA"),
+        ("http://a\u200db/", "IDNA"),
     ],
 )
 def test_a_url_that_leads_nowhere_is_refused_naming_the_part(url, part):
@@ -93,6 +93,24 @@ def test_no_control_character_passes(char):
     """HI-03"""
     with pytest.raises(InvalidRequest, match="control"):
         address.parse(f"http://h/a{char}b")
+
+
+@pytest.mark.parametrize("half", [chr(0xD800), "\udc00\ud800"])
+@pytest.mark.parametrize("url", ["http://{}/", "http://{}:pw@h/", "http://h/{}", "http://h/?a={}", "http://h/#{}"])
+def test_half_a_surrogate_pair_in_a_url_is_refused(url, half):
+    """RFC 3629, 3: UTF-8 has no surrogates."""
+    with pytest.raises(InvalidRequest, match="surrogate"):
+        address.parse(url.format(half))
+
+
+@pytest.mark.parametrize("params", [{"a": "\ud800"}, {"\ud800": "a"}, {"a": ["b", "x\udfff"]}, [("a", "x\udc00y")]])
+def test_half_a_surrogate_pair_in_a_parameter_is_refused_naming_it(params):
+    with pytest.raises(InvalidRequest, match=r"params\['(a|\\ud800)'\] holds half of a surrogate pair"):
+        address.with_params("http://h/", params)
+
+
+def test_a_whole_surrogate_pair_is_a_character():
+    assert address.parse("http://h/\U0001f600").target == "/%F0%9F%98%80"
 
 
 def test_a_url_of_another_type_is_refused():

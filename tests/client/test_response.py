@@ -67,8 +67,30 @@ def test_a_body_that_is_no_json_is_a_bad_response_that_holds_the_answer(content)
 
 
 @pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "is empty"),
+        (b"{", "is no JSON"),
+        (b"\xff", "is no JSON"),
+        (b"NaN", "is no JSON"),
+        (b"[" * 100_000 + b"]" * 100_000, "is nested too deeply to be read"),
+        (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, "is nested too deeply to be read"),
+        (b'{"n": ' + b"7" * 5000 + b"}", "holds an integer of 5000 digits; 4300 can be read"),
+        (b"[-" + b"7" * 5000 + b"]", "holds an integer of 5000 digits; 4300 can be read"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told_as_it_is(content, told):
+    """Deep nesting and long integers are JSON by RFC 8259."""
+    with pytest.raises(BadResponse) as caught:
+        response(content, JSON).json()
+    assert f"with a body that {told} ({len(content)} bytes)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("content", "value"),
     [
+        (b"7" * 4300, int("7" * 4300)),
+        (b"[" * 400 + b"]" * 400, json.loads("[" * 400 + "]" * 400)),
         (b"\xef\xbb\xbf{}", {}),
         (b"123456789012345678901234567890", 123456789012345678901234567890),
         (b'"\\ud800"', "\ud800"),

@@ -94,6 +94,8 @@ def test_a_body_becomes_the_type_that_was_named(body, into, value):
         (b'"blue"', Colour, "$: invalid enum value 'blue'"),
         (b"", User, "the body is empty"),
         (b"<html>", User, "the body is no JSON"),
+        (b"[" * 100_000 + b"]" * 100_000, list, "the body is nested too deeply to be read"),
+        (b'["\\ud800", ' + b"7" * 5000 + b"]", list, "the body holds an integer of 5000 digits"),
         (b'{"name": "a", "age": 1', User, "the body is no JSON"),
     ],
 )

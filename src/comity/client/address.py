@@ -1,7 +1,7 @@
 """Address: where a URL leads, without changing a byte of what follows the host.
 
 A URL is sent as it was given (a signed query would break otherwise). Only what no request line can carry is touched:
-blanks and characters beyond ASCII are percent-encoded, a fragment stays here; control characters are refused.
+blanks and characters beyond ASCII are percent-encoded, a fragment stays here; control characters and halves of surrogate pairs are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Params = Mapping[str, object] | Iterable[tuple[str, object]]
 PORTS = {"http": 80, "https": 443}
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_REFUSED = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # UTF-8 has no surrogates (RFC 3629 section 3)
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]+")
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_\-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
@@ -89,8 +89,10 @@ def parse(url: str) -> Address:
     """
     if not isinstance(url, str):
         raise InvalidRequest(f"url is a {type(url).__name__}; a text such as 'https://api.example/x' is needed")
-    if _CONTROL.search(url):
-        raise InvalidRequest(f"url {_shown(url)} holds a control character")
+    refused = _REFUSED.search(url)
+    if refused is not None:
+        what = "a control character" if refused[0].isascii() else "half of a surrogate pair"
+        raise InvalidRequest(f"url {_shown(url)} holds {what}")
     scheme, mark, rest = url.partition("://")
     if not mark:
         raise InvalidRequest(f"url {_shown(url)} has no scheme and host; https://host/path is needed")
@@ -205,7 +207,8 @@ def _param(name: object, value: object) -> list[tuple[str, str]]:
     if not isinstance(name, str):
         raise InvalidRequest(f"params has a name that is a {type(name).__name__}; a text is needed")
     values: Sequence[object] = value if isinstance(value, (list, tuple)) else (value,)
-    return [(_quoted(name), _quoted(_param_text(name, item))) for item in values if item is not None]
+    shown = f"params[{name!r}]"
+    return [(_quoted(name, shown), _quoted(_param_text(name, item), shown)) for item in values if item is not None]
 
 
 def _param_text(name: str, value: object) -> str:
@@ -216,12 +219,15 @@ def _param_text(name: str, value: object) -> str:
     raise InvalidRequest(f"params[{name!r}] is a {type(value).__name__}; text, numbers and lists of them can be sent")
 
 
-def _quoted(text: str) -> str:
-    return quote(text, safe="", errors="surrogatepass")
+def _quoted(text: str, shown: str) -> str:
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{shown} holds half of a surrogate pair") from None
 
 
 def _encode(found: re.Match[str]) -> str:
-    return quote(found[0], safe="", errors="surrogatepass")
+    return quote(found[0], safe="")
 
 
 def _shown(url: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
@@ -64,14 +65,24 @@ def decode_json(content: bytes, content_type: str | None) -> Any:
     """Return the value of a JSON body.
 
     Raises:
-        ValueError: it is no JSON, or not in its charset.
+        ValueError: it is no JSON, or not in its charset, or an integer in it is too long.
+        RecursionError: it is nested too deeply.
     """
     content = as_utf8(content, content_type)
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError:
         # Lone surrogates and numbers beyond a double are JSON by the grammar; the standard parser reads them.
-        return json.loads(content.decode(), parse_constant=_refuse)
+        return json.loads(content.decode(), parse_constant=_refuse, parse_int=_integer)
+
+
+def what_is_wrong(content: bytes, error: Exception) -> str:
+    """Return what a body is or does, given the error of `decode_json`, for "the body ..."."""
+    if not content:
+        return "is empty"
+    if isinstance(error, RecursionError):
+        return "is nested too deeply to be read"
+    return str(error) if isinstance(error, TooLong) else "is no JSON"
 
 
 def as_utf8(content: bytes, content_type: str | None) -> bytes:
@@ -93,6 +104,18 @@ def encode_json(value: object) -> bytes:
         TypeError: something in it has no JSON form.
     """
     return msgspec.json.encode(value)
+
+
+class TooLong(ValueError):
+    """An integer has more digits than Python reads; quadratic work would be the price."""
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        digits = len(text.removeprefix("-"))
+        raise TooLong(f"holds an integer of {digits} digits; {sys.get_int_max_str_digits()} can be read") from None
 
 
 def _refuse(constant: str) -> NoReturn:

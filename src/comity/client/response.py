@@ -105,16 +105,16 @@ class Response:
         """Return the body as JSON whatever its Content-Type says; None where HTTP allows no content.
 
         Raises:
-            BadResponse: it is no JSON; its `response` is this one.
+            BadResponse: it is no JSON, or more than can be read (in depth, or in the digits of an integer); its
+                `response` is this one.
         """
         if self.without_content:
             return None
         try:
             return media.decode_json(self.content, self._content_type)
-        except (ValueError, RecursionError):
-            detail = "is empty" if not self.content else "is no JSON"
+        except (ValueError, RecursionError) as error:
             raise BadResponse(
-                f"{self.line()} with a body that {detail} ({len(self.content)} bytes)",
+                f"{self.line()} with a body that {media.what_is_wrong(self.content, error)} ({len(self.content)} bytes)",
                 response=self.masked(),
                 request=self.request,
                 attempts=self.attempts,

@@ -50,8 +50,8 @@ def decode(response: Response, into: Any) -> Any:
         return _decoded(decoder, response.content, response.headers.get("content-type"))
     except msgspec.ValidationError as error:
         detail = _detail(error)
-    except (ValueError, RecursionError):
-        detail = "the body is empty" if not response.content else "the body is no JSON"
+    except (ValueError, RecursionError) as error:
+        detail = f"the body {media.what_is_wrong(response.content, error)}"
     raise BadResponse(
         f"{response.line()}, but {detail}",
         response=response.masked(),
