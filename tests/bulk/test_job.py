@@ -219,7 +219,7 @@ async def test_a_gzip_cut_short_halts_the_run_after_what_could_be_read(tmp_path,
     (tmp_path / "in.gz").write_bytes(gzip.compress(lines)[:-8])
     report = await run(tmp_path / "in.gz", tmp_path / "out")
     assert report.exit_code == 3
-    assert "ends before" in report.lines()[-2]
+    assert "in.gz: the gzip stream ends before" in report.lines()[-2]
 
 
 async def test_ordered_results_stand_in_the_order_of_the_input(tmp_path, upstream):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,57 @@ def test_a_request_can_be_shaped(upstream):
     sent = json.loads(done.stdout)
     assert (sent["method"], sent["body"]["text"]) == ("POST", "héllo")
     assert ["X-A", "1"] in sent["headers"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method", "body", "kind"),
+    [
+        (["-d", "a=1"], "POST", "a=1", None),
+        (["--json", '{"a": 1}'], "POST", '{"a": 1}', "application/json"),
+        (["-X", "PATCH", "-H", "content-type: a/b", "--json", "1"], "PATCH", "1", "a/b"),
+        (["-X", "delete"], "DELETE", "", None),
+    ],
+)
+def test_a_body_makes_it_a_post_unless_the_method_is_given(upstream, arguments, method, body, kind):
+    sent = json.loads(comity("get", f"{upstream.url}/echo", *arguments).stdout)
+    headers = {name.lower(): value for name, value in sent["headers"]}
+    assert (sent["method"], sent["body"]["text"] or "", headers.get("content-type")) == (method, body, kind)
+
+
+def test_a_key_allows_a_post_to_be_retried_with_the_same_key(upstream):
+    done = comity("get", f"{upstream.url}/flaky/a?fail=1&code=503", "-X", "POST", "--idempotency-key", "X-Key")
+    assert done.returncode == 0
+    assert upstream.stats().total.count == 2
+
+
+def test_a_body_can_go_to_a_file(upstream, tmp_path):
+    done = comity("get", f"{upstream.url}/status/200?type=text/plain&body=x", "-o", tmp_path / "out")
+    assert (done.returncode, done.stdout, (tmp_path / "out").read_text()) == (0, "", "x")
+    assert comity("get", f"{upstream.url}/ok/1", "-o", tmp_path / "no" / "out").returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [["--json", "{"], ["--json", "1", "--body", "x"]])
+def test_a_body_that_cannot_be_meant_is_refused(arguments):
+    done = comity("get", "http://127.0.0.1:9/", *arguments)
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
+
+
+def test_a_full_disk_is_no_traceback(upstream):
+    with Path("/dev/full").open("w") as full, started("get", f"{upstream.url}/ok/1", stdout=full) as process:
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "cannot write the answer: no space left" in errors
+    assert "Traceback" not in errors
+
+
+def test_what_matters_fits_on_a_narrow_terminal(unused_tcp_port):
+    narrow = os.environ | {"COLUMNS": "80"}
+    done = comity("get", f"http://127.0.0.1:{unused_tcp_port}/", "--retries", "0", env=narrow)
+    lines = done.stderr.splitlines()
+    assert lines[0].split()[:2] == ["#", "status"]
+    assert "tls" not in lines[0]
+    assert lines[1].split()[:2] == ["1", "ConnectFailed"]
 
 
 def test_a_failure_is_told_with_its_attempts(unused_tcp_port):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -148,6 +149,25 @@ def test_help_imports_no_http_library():
     program = "import sys; from comity.cli.app import app; print(sorted({'aiohttp', 'uvloop'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_package_is_the_command_too():
+    done = subprocess.run([sys.executable, "-m", "comity", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("comity 0.")
+
+
+def test_paragraphs_of_the_help_are_wrapped_by_the_terminal_alone():
+    narrow = {"COLUMNS": "60", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    lines = comity("run", "--help", env=narrow).stdout.splitlines()
+    begin = next(number for number, line in enumerate(lines) if "An input line" in line)
+    end = next(number for number, line in enumerate(lines) if number > begin and not line.strip())
+    assert all(len(line.rstrip()) > 40 for line in lines[begin : end - 1])
+
+
+def test_an_input_without_rows_is_told(tmp_path):
+    done = comity("run", write(tmp_path / "in"), "-o", tmp_path / "out", "--progress", "off")
+    assert done.returncode == 0
+    assert f"{tmp_path / 'in'} holds no rows" in done.stderr
 
 
 def test_the_command_lists_its_subcommands_and_version():

@@ -165,6 +165,8 @@ async def run(job: Job) -> Report:
                 output.sync()
                 journal.tidy()
         warnings = unmatched(job.hosts, runner.hosts) if reader.ended and not before.finished else []
+        if reader.ended and not runner.tally.total:
+            warnings = [f"{', '.join(job.inputs)} {'holds' if len(job.inputs) == 1 else 'hold'} no rows"]
         return Report.of(runner, before, began, resumable=journal is not None, warnings=warnings)
 
 

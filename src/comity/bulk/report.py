@@ -98,7 +98,8 @@ class Report:
         if self.resume_at is not None:
             lines.append(f"quota used up: resume after {_when(self.resume_at)}")
         if tally.undone or self.error is not None or self.stopped:
-            what = f"{tally.undone:,} rows read and left undone; " if tally.undone else ""
+            left = tally.undone if tally.left is None else tally.left
+            what = f"{left:,} rows left; " if left else ""
             same = "the same command goes on from here" if self.resumable else "without -o a run cannot go on"
             lines.append(what + same)
         return lines

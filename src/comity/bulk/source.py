@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import sys
+import zlib
 from pathlib import Path
 
 from comity.client.gunzip import Gunzip
@@ -70,13 +71,13 @@ class Source:
         """
         while not self._ended:
             if self._gunzip is not None and self._gunzip.pending:
-                block = self._gunzip.feed(b"")
+                block = self._unpacked(b"")
             else:
                 raw = await self._raw()
                 if not raw:
                     self._finish()
                     break
-                block = self._gunzip.feed(raw) if self._gunzip is not None else raw
+                block = self._unpacked(raw)
             if block:
                 return block
         return b""
@@ -91,7 +92,16 @@ class Source:
     def _finish(self) -> None:
         self.close()
         if self._gunzip is not None:
-            self._gunzip.finish()
+            try:
+                self._gunzip.finish()
+            except EOFError as error:
+                raise EOFError(f"{self.name}: {error}") from None
+
+    def _unpacked(self, raw: bytes) -> bytes:
+        try:
+            return self._gunzip.feed(raw) if self._gunzip is not None else raw
+        except zlib.error as error:
+            raise zlib.error(f"{self.name}: {error}") from None
 
     async def _raw(self) -> bytes:
         if self._fd is None:

@@ -51,6 +51,11 @@ class Tally:
         return None if self.lines is None else self.lines - self.skipped
 
     @property
+    def left(self) -> int | None:
+        """Rows that have no result yet, None while the total is unknown."""
+        return None if self.total is None else max(self.total - self.before - self.finished, 0)
+
+    @property
     def finished(self) -> int:
         """Rows that this run brought to an end."""
         return self.ok + self.failed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -38,5 +40,11 @@ def _options(
     """Call any HTTP API as fast as it lets you, and never faster."""
 
 
+def _paragraphs(command: Callable[..., None]) -> str:
+    """Return a command's docstring with a line for each paragraph, for a terminal of any width to wrap."""
+    text = inspect.getdoc(command) or ""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
 for command in (run, get, upstream, sample):
-    app.command()(command)
+    app.command(help=_paragraphs(command))(command)

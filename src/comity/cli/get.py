@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
+from comity.cli.streams import tell
 from comity.errors import ComityError, InvalidRequest, Limited, OptionsError, RequestError
 
 if TYPE_CHECKING:
@@ -22,9 +27,23 @@ _PHASES = ("queue", "dns", "connect", "tls", "upload", "response", "download", "
 def get(
     *,
     url: Annotated[str, typer.Argument(metavar="URL", help="http or https.")],
-    method: Annotated[str, typer.Option(metavar="M", help="The method.")] = "GET",
-    header: Annotated[list[str], typer.Option(metavar="'K: V'", help="A header. Repeatable.")] = _LISTS,
-    body: Annotated[str | None, typer.Option(metavar="TEXT", help="The body; - reads it from standard input.")] = None,
+    method: Annotated[
+        str | None, typer.Option("-X", "--method", metavar="M", help="The method.  [GET, with a body POST]")
+    ] = None,
+    header: Annotated[
+        list[str], typer.Option("-H", "--header", metavar="'K: V'", help="A header, or @FILE with some. Repeatable.")
+    ] = _LISTS,
+    body: Annotated[
+        str | None, typer.Option("-d", "--body", metavar="TEXT", help="The body; - reads it from standard input.")
+    ] = None,
+    json: Annotated[str | None, typer.Option(metavar="JSON", help="The body as JSON, with its Content-Type.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where the answer's body goes.")
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Send this header with a key, the same on every attempt, to allow retries."),
+    ] = None,
     retries: Annotated[str | None, typer.Option(metavar="N", help="Sends after the first.  [2]")] = None,
     max_retry_wait: Annotated[
         str | None, typer.Option(metavar="D", help="The longest wait that a server may ask for.  [60s]")
@@ -49,18 +68,24 @@ def get(
             deadline=deadline,
             measured="client",
         )
-        content = sys.stdin.buffer.read() if body == "-" else body
-        options = {"headers": parsing.headers(header), "content": content}
-        code = loops.run(_get(parsing.method(method), url, policy, options))
+        options: dict[str, Any] = {"headers": parsing.headers(header), "content": _content(body, json)}
+        if json is not None:
+            options["headers"] = {"Content-Type": "application/json"} | options["headers"]
+        if idempotency_key is not None:
+            name = parsing.header_name(idempotency_key, "--idempotency-key")
+            options["headers"] = {name: f'"{secrets.token_hex(16)}"'} | options["headers"]
+            options["idempotent"] = True
+        verb = parsing.method(method or ("GET" if options["content"] is None else "POST"))
+        code = loops.run(_get(verb, url, policy, options, output))
     except (OptionsError, InvalidRequest) as error:
         loops.refuse("get", error)
     except ComityError as error:
-        typer.echo(f"comity get: {error}", err=True)
+        tell(f"comity get: {error}")
         code = 1
     raise typer.Exit(code)
 
 
-async def _get(method: str, url: str, policy: Any, options: dict[str, Any]) -> int:
+async def _get(method: str, url: str, policy: Any, options: dict[str, Any], output: Path | None) -> int:
     from comity.client.async_client import AsyncClient
 
     async with AsyncClient(policy=policy, raise_for="never") as client:
@@ -70,39 +95,59 @@ async def _get(method: str, url: str, policy: Any, options: dict[str, Any]) -> i
             raise
         except RequestError as error:
             _show(error.attempts)
-            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            tell(f"{type(error).__name__}: {error}")
             return 75 if isinstance(error, Limited) else 1
     _show(response.attempts)
-    _write(response)
+    _write(response, output)
     return 0 if response.status_code < 400 else 1
 
 
-def _write(response: Response) -> None:
-    out = sys.stdout.buffer
+def _content(body: str | None, json: str | None) -> bytes | str | None:
+    if json is None:
+        return sys.stdin.buffer.read() if body == "-" else body
+    if body is not None:
+        raise OptionsError("--body", body, reason="a body is text or JSON", hint="give --body or --json, not both")
     try:
+        msgspec.json.decode(json)
+    except msgspec.DecodeError as error:
+        raise OptionsError("--json", json, 'JSON such as {"name": "x"}', reason=str(error)) from None
+    return json
+
+
+def _write(response: Response, output: Path | None) -> None:
+    try:
+        if output is not None:
+            output.write_bytes(response.content)
+            return
+        out = sys.stdout.buffer
         out.write(response.content)
         if sys.stdout.isatty() and response.content and not response.content.endswith(b"\n"):
             out.write(b"\n")
         out.flush()
-    except BrokenPipeError:
-        # Python would complain again at its end, where it flushes once more.
-        sys.stdout = None
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            tell(f"comity get: cannot write {output or 'the answer'}: {(error.strerror or str(error)).lower()}")
+        if output is None:
+            # Python would complain again at its end, where it flushes once more.
+            sys.stdout = None
         raise typer.Exit(1) from None
 
 
 def _show(attempts: Sequence[Attempt]) -> None:
-    """Draw the attempts as a table on standard error; times in milliseconds."""
+    """Draw the attempts as a table on standard error; times in milliseconds, phases that never happened left out."""
     from rich.console import Console
     from rich.table import Table
 
+    times = [attempt.timings.as_dict() for attempt in attempts]
+    phases = [phase for phase in _PHASES if any(each[phase] for each in times)]
     table = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("#", "status", "waited", *_PHASES):
-        table.add_column(name, justify="left" if name == "status" else "right", no_wrap=name != "status")
-    for attempt in attempts:
-        times = attempt.timings.as_dict()
+    for name in ("#", "status", "waited", *phases):
+        table.add_column(name, justify="left" if name == "status" else "right", no_wrap=True)
+    for attempt, each in zip(attempts, times, strict=True):
         outcome = str(attempt.status) if attempt.status is not None else (attempt.error or "").partition(":")[0]
-        cells = (f"{times[phase] * 1000:.1f}" if times[phase] else "-" for phase in _PHASES)
+        cells = (f"{each[phase] * 1000:.1f}" if each[phase] else "-" for phase in phases)
         table.add_row(str(attempt.number), outcome, f"{attempt.waited * 1000:.0f}", *cells)
     console = Console(stderr=True)
-    console.print(table)
-    console.print("times in ms", style="dim", highlight=False)
+    with contextlib.suppress(OSError):
+        console.print(table)
+        console.print("times in ms", style="dim", highlight=False)

@@ -14,6 +14,9 @@ from urllib.request import urlopen
 
 import typer
 
+from comity.cli.loops import refuse
+from comity.errors import OptionsError
+
 _ROWS = 300
 _LIMITS = {"127.0.0.1": (50, 5), "localhost": (20, 2)}
 """Each host's limit: so many requests in any window of so many seconds; the upstream answers 429 to one more."""
@@ -25,20 +28,38 @@ def sample(
     *,
     rows: Annotated[int, typer.Option(min=1, max=100_000, help="How many requests.")] = _ROWS,
     progress: Annotated[str, typer.Option(metavar="auto|plain|off", help="How progress is shown.")] = "auto",
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A new folder in which requests and results are left to look at.")
+    ] = None,
 ) -> None:
     """Send 300 requests, some to flaky paths, to two hosts with a limit each, and count what the server saw."""
-    with tempfile.TemporaryDirectory(prefix="comity-") as folder, _upstream() as url:
+    with _folder(keep) as folder, _upstream() as url:
         requests, results = Path(folder, "requests.jsonl"), Path(folder, "results.jsonl")
         port = url.rpartition(":")[2]
         requests.write_text("".join(f"{json.dumps(row)}\n" for row in _requests(rows, port)), encoding="utf-8")
         limits = [text for host, (n, per) in _LIMITS.items() for text in ("--host", f"{host} rate={n}/{per}s")]
         arguments = ["run", str(requests), "-o", str(results), "--measured", "server", "--progress", progress, *limits]
         shown = " ".join(f"'{word}'" if " " in word else word for word in arguments)
-        typer.echo(f"comity {shown.replace(folder, '.')}", err=True)
+        typer.echo(f"comity {shown if keep is not None else shown.replace(folder, '.')}", err=True)
         code = subprocess.run(_command(*arguments), check=False).returncode  # noqa: S603 - our own command
         over = _over(url)
         typer.echo(f"windows over the limit, as the server counted: {over}", err=True)
     raise typer.Exit(code or (1 if over else 0))
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[str]:
+    """Yield a folder for the files, for a moment or one that is kept."""
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="comity-") as folder:
+            yield folder
+        return
+    try:
+        keep.mkdir(parents=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        refuse("sample", OptionsError("--keep", str(keep), "a folder that is not there yet", reason=reason))
+    yield str(keep)
 
 
 def _requests(rows: int, port: str) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import ssl
@@ -57,7 +58,9 @@ def upstream(
     try:
         _run(server)
     except OSError as error:
-        typer.echo(f"comity upstream: cannot listen on {host} port {port}: {error}", err=True)
+        taken = error.errno == errno.EADDRINUSE
+        reason = f"port {port} is in use; --port 0 takes a free one" if taken else f"cannot listen on {host}: {error}"
+        typer.echo(f"comity upstream: {reason}", err=True)
         raise typer.Exit(1) from None
 
 
