@@ -78,3 +78,11 @@ async def answers_of_many_requests_are_typed(api: comity.AsyncClient) -> None:
     assert_type([each async for each in api.map(["/1", ("POST", "/2"), {"url": "/3"}])], list[comity.Response])
     async for answer in api.map(["/1"], errors="return"):
         assert_type(answer, comity.Response | comity.RequestError | comity.OptionsError)
+
+
+async def pages_and_polls_are_typed(api: comity.AsyncClient) -> None:
+    async for page in api.paginate("/users", next="json:next", max_pages=3):
+        assert_type(page, comity.Response)
+    api.paginate("/users", next=lambda page: page.headers.get("x-next"))
+    assert_type(await api.poll("/jobs/1", deadline="5min"), comity.Response)
+    assert_type(await api.poll("/jobs/1", into=Record, priority=1), Record)

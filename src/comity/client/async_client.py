@@ -123,6 +123,10 @@ class AsyncClient(Series):
     def __repr__(self) -> str:
         return f"<AsyncClient {redact.url(self._base.url)!r}>"
 
+    @property
+    def _clock(self) -> Clock:
+        return self._engine.clock
+
     def _ask(self, method: str, url: str, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         return self._request(method, url, **options)
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
-from comity.client import mapping
+from comity.client import mapping, pages, typed
 from comity.client.mapping import Failed, Item, MapErrors
 from comity.client.options import RequestOptions
+from comity.client.pages import NextPage
+from comity.client.polling import Done, Poll
 from comity.client.response import Response
 from comity.client.verbs import Verbs
+from comity.engine.clock import Clock
+from comity.policy.units import Seconds
+
+T = TypeVar("T")
 
 
 class Series(Verbs):
@@ -17,6 +23,11 @@ class Series(Verbs):
 
     _ahead: int
     """How many requests `map` has in hand."""
+
+    @property
+    def _clock(self) -> Clock:
+        """On which `poll` waits."""
+        raise NotImplementedError
 
     @overload
     def map(
@@ -65,3 +76,109 @@ class Series(Verbs):
                 print(answer)
         """
         return mapping.answers(self._ask, requests, options, ahead=self._ahead, ordered=ordered, errors=errors)
+
+    def paginate(
+        self,
+        url: str,
+        *,
+        next: NextPage = "link",  # noqa: A002 - the word for it, as in rel=next
+        max_pages: int | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[Response, None]:
+        """Get a list page by page, each when the limits allow it, and yield the answers.
+
+        A page that is no success is the last one.
+
+        Args:
+            url: of the first page.
+            next: where an answer names the next page. "link": its `Link` header's rel=next (RFC 8288). "json:PATH": the
+                URL, perhaps relative, at that place of its body, such as "json:meta.next". "cursor:PATH=PARAM": the value
+                there becomes the query parameter PARAM of the first page's URL. Or a function of the answer that returns
+                the URL. Nothing there (missing, null, false or "") ends it.
+            max_pages: at most so many; None for no bound.
+            options: of `request`, for every page; `params` for the first, and for all with a cursor.
+
+        Raises:
+            OptionsError: an option cannot be used.
+            BadResponse: an answer names a page of another origin or one that was there before, or is no JSON.
+
+        Example:
+            async for page in api.paginate("/users", next="cursor:next_cursor=cursor", params={"limit": 100}):
+                print(len(page.data["users"]))
+        """
+        return pages.pages(self._ask, url, options, next_page=next, max_pages=max_pages)
+
+    @overload
+    async def poll(
+        self,
+        url: str,
+        *,
+        done: Done | None = None,
+        every: Seconds | None = None,
+        deadline: Seconds | None = None,
+        into: None = None,
+        **options: Any,
+    ) -> Response: ...
+    @overload
+    async def poll(
+        self,
+        url: str,
+        *,
+        done: Done | None = None,
+        every: Seconds | None = None,
+        deadline: Seconds | None = None,
+        into: type[T],
+        **options: Any,
+    ) -> T: ...
+    @overload
+    async def poll(
+        self,
+        url: str,
+        *,
+        done: Done | None = None,
+        every: Seconds | None = None,
+        deadline: Seconds | None = None,
+        into: object,
+        **options: Any,
+    ) -> Any: ...
+    async def poll(
+        self,
+        url: str,
+        *,
+        done: Done | None = None,
+        every: Seconds | None = None,
+        deadline: Seconds | None = None,
+        into: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Get a URL again and again until the work that it stands for is finished, and return the last answer.
+
+        The server says when to look again, by `nextPollMs` in the body or by Retry-After; the waits are spread by a fifth.
+
+        Args:
+            url: of the status.
+            done: a function that says whether an answer is the last; by default one that is not 202 and has no
+                `nextPollMs` in its body.
+            every: seconds (or text) between two requests where the server names no time; by default 2 s at first, later
+                more, up to 16 s.
+            deadline: for everything, waits included; None for no limit.
+            into: the type that the last answer's body is decoded to and returned as; see `request`.
+            options: of `request`, for every look.
+
+        Raises:
+            OptionsError: an option cannot be used.
+            TimedOut: the next look would come after the deadline.
+            RequestError: a look failed, as for `request`.
+
+        Example:
+            report = await api.poll("/reports/7", deadline="10min")
+        """
+        if into is not None:
+            typed.check_type(into)
+        poll = Poll(done=done, every=every, deadline=deadline, clock=self._clock)
+        response = await poll.until_done(self._ask, url, options)
+        if into is None:
+            return response
+        if not response.ok:
+            raise response.error()
+        return typed.decode(response, into)

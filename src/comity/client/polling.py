@@ -1,0 +1,130 @@
+"""Polling: asking again and again until work elsewhere is finished, as often as its server wants.
+
+    the body has `nextPollMs` (also within `data`)    that, times a random number in [0.8, 1.2)
+    a Retry-After                                      that at least, up to 1.2 times as long
+    both                                               the later
+    neither                                            2 s, after 5 s 4 s, after 15 s 8 s, after 30 s 16 s, spread alike
+
+The spread keeps many clients that began together from asking together for ever. A Retry-After is the least wait by its
+definition (RFC 9110 section 10.2.3), so it is spread to one side only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from comity.client import media
+from comity.client.response import Response
+from comity.engine.clock import Clock
+from comity.errors import OptionsError, TimedOut
+from comity.policy.units import FOREVER, NS, Seconds, duration, plain_function, required, seconds
+
+Done = Callable[[Response], bool]
+"""Says whether an answer is the last one."""
+
+Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+
+_STEPS = ((5.0, 2.0), (15.0, 4.0), (30.0, 8.0))
+_LONGEST_STEP = 16.0
+
+
+class Poll:
+    """How one URL is polled.
+
+    Args:
+        done: says whether an answer is the last; None: it is not 202 and its body holds no `nextPollMs`.
+        every: seconds between two requests where the server names no time; None: by the time that has passed.
+        deadline: seconds for everything; None for no limit.
+        clock: what time it is.
+        draw: a random number in [0, 1).
+
+    Raises:
+        OptionsError: a value cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        done: Done | None,
+        every: Seconds | None,
+        deadline: Seconds | None,
+        clock: Clock,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        if done is not None:
+            plain_function(done, "done")
+        self._done = done
+        self._every = None if every is None else required(every, "every", minimum=0.001)
+        self._deadline = duration(deadline, "deadline", minimum=0.001)
+        self._clock, self._draw = clock, draw
+
+    async def until_done(self, ask: Ask, url: str, options: Mapping[str, Any]) -> Response:
+        """Ask until an answer is the last one, and return it.
+
+        Raises:
+            TimedOut: the next request would come after the deadline; `phase` is "deadline".
+        """
+        began = self._clock.now()
+        end = None if self._deadline is None else began + seconds(self._deadline)
+        while True:
+            left = {} if end is None else {"deadline": max(0.001, (end - self._clock.now()) / NS)}
+            response: Response = await ask("GET", url, {**options, **left})
+            if self._finished(response):
+                return response
+            now = self._clock.now()
+            wait = self.wait(response, (now - began) / NS)
+            if end is not None and now + seconds(wait) >= end:
+                raise self._too_late(response, wait)
+            await asyncio.sleep(wait)
+
+    def wait(self, response: Response, elapsed: float) -> float:
+        """Return the seconds until the next request.
+
+        Args:
+            response: the answer that is not the last.
+            elapsed: seconds since the first request.
+        """
+        draw, told, asked = self._draw(), next_poll(response), response.retry_after
+        if told is not None:
+            return max(told * (0.8 + 0.4 * draw), asked or 0.0)
+        if asked is not None:
+            return asked * (1.0 + 0.2 * draw)
+        step = self._every
+        if step is None:
+            step = next((wait for until, wait in _STEPS if elapsed < until), _LONGEST_STEP)
+        return step * (0.8 + 0.4 * draw)
+
+    def _finished(self, response: Response) -> bool:
+        if self._done is None:
+            return response.status_code != 202 and next_poll(response) is None
+        value: object = self._done(response)
+        if not isinstance(value, bool):
+            raise OptionsError("done", value, "True or False", reason="the function returned it")
+        return value
+
+    def _too_late(self, response: Response, wait: float) -> TimedOut:
+        limit = self._deadline or 0.0
+        return TimedOut(
+            f"{response.line()}; the next look in {wait:.3g} s would come after the deadline of {limit:.6g} s",
+            phase="deadline",
+            seconds=limit,
+            sent="yes",
+            request=response.request,
+            attempts=response.attempts,
+        )
+
+
+def next_poll(response: Response) -> float | None:
+    """Return the seconds that an answer's `nextPollMs` says, None when it says none or no plausible number."""
+    if media.kind(response.headers.get("content-type")) != "json" or b"nextPollMs" not in response.content:
+        return None
+    body = response.json()
+    inner = body.get("data") if isinstance(body, dict) else None
+    for holder in (body, inner):
+        value = holder.get("nextPollMs") if isinstance(holder, dict) else None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= FOREVER * 1000:
+            return value / 1000
+    return None
