@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from comity.bulk.job import Job, run
-from comity.client.messages import Headers, Request, Response
+from comity.client.headers import Headers
+from comity.client.request import Request
+from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
 from comity.policy.attempt import Timings
 from comity.policy.options import Policy

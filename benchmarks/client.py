@@ -16,7 +16,7 @@ from benchmarks.row import Row, digits, spread
 from benchmarks.server import serving
 from comity import AsyncClient, Request, Timeout
 from comity.client.aiohttp_transport import AiohttpTransport
-from comity.client.prepare import Base
+from comity.client.base import Base
 from comity.engine.call import Slot
 
 IN_FLIGHT = 50

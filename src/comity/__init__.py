@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from comity.client.async_client import AsyncClient as AsyncClient
-    from comity.client.messages import Request as Request, Response as Response
+    from comity.client.request import Request as Request
+    from comity.client.response import Response as Response
     from comity.engine.limiter import Limiter as Limiter
     from comity.engine.stats import Stats as Stats
     from comity.errors import (
@@ -52,7 +53,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "comity.client.async_client": ("AsyncClient",),
-    "comity.client.messages": ("Request", "Response"),
+    "comity.client.request": ("Request",),
+    "comity.client.response": ("Response",),
     "comity.engine.limiter": ("Limiter",),
     "comity.engine.stats": ("Stats",),
     "comity.errors": (

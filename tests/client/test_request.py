@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from comity.client.codec import request_head
-from comity.client.messages import Headers, Request
+from comity.client.headers import Headers
+from comity.client.request import Request
 from comity.errors import InvalidRequest, NotSent
 
 URL = "http://api.example/x"

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from comity.client.messages import Headers, Request, Response
+from comity.client.headers import Headers
+from comity.client.request import Request
+from comity.client.response import Response
 from comity.errors import BadResponse, StatusError
 
 URL = "http://api.example/x"

@@ -12,7 +12,7 @@ from time import monotonic_ns
 import pytest
 
 from comity.client.aiohttp_transport import AiohttpTransport
-from comity.client.messages import Request
+from comity.client.request import Request
 from comity.engine.call import Exchange
 from comity.errors import TimedOut
 from comity.policy.timeouts import Timeout

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comity.client.aiohttp_transport import AiohttpTransport
-from comity.client.messages import Request
+from comity.client.request import Request
 from comity.engine.call import Exchange
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, OptionsError
 from comity.policy.timeouts import Timeout

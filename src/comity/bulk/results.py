@@ -12,7 +12,7 @@ from comity import redact
 from comity.bulk.output import UNKNOWN
 from comity.bulk.rows import Invalid, Row
 from comity.client import media
-from comity.client.messages import Response
+from comity.client.response import Response
 from comity.errors import BadResponse
 from comity.policy.attempt import Attempt
 

@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from comity.bulk.journal import Journal
 from comity.bulk.rows import Row
 from comity.bulk.tally import Tally
-from comity.client.messages import Request, Response
+from comity.client.request import Request
+from comity.client.response import Response
 from comity.client.transport import Transport
 from comity.engine.call import Exchange, Slot
 from comity.policy.retry import IDEMPOTENT_METHODS

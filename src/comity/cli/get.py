@@ -17,7 +17,7 @@ from comity.errors import ComityError, InvalidRequest, Limited, OptionsError, Re
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comity.client.messages import Response
+    from comity.client.response import Response
     from comity.policy.attempt import Attempt
 
 _LISTS: list[str] = []

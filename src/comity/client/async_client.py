@@ -11,9 +11,9 @@ from typing import Any, Self, Unpack
 from comity import redact
 from comity.client import typed
 from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.base import Base
 from comity.client.headers import HeaderInput
 from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, client_policy
-from comity.client.prepare import Base
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response

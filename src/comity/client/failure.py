@@ -20,12 +20,13 @@ from comity.client.decoding import Damaged, Undecodable
 from comity.client.request import Request
 from comity.client.watch import Expired
 from comity.client.wire import Broken
+from comity.engine.moments import seconds_text
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.outcome import Failure
 
 
 @dataclass(slots=True, kw_only=True)
-class Progress:
+class AttemptProgress:
     """How far an attempt came.
 
     Args:
@@ -53,7 +54,7 @@ class Progress:
         return "yes" if self.whole and not (ended and self.reused) else "maybe"
 
 
-def translate(error: Exception, progress: Progress, request: Request) -> tuple[Failure, Sent, RequestError]:
+def translate(error: Exception, progress: AttemptProgress, request: Request) -> tuple[Failure, Sent, RequestError]:
     """Return what an attempt that raised `error` came to: the failure, whether it was sent, and the error to raise."""
     line = f"{request.method} {redact.url(request.url)}"
     if isinstance(error, Expired):
@@ -75,12 +76,14 @@ def translate(error: Exception, progress: Progress, request: Request) -> tuple[F
     return "lost", sent, ConnectionLost(text, sent=sent, request=request)
 
 
-def _expired(error: Expired, progress: Progress, request: Request, line: str) -> tuple[Failure, Sent, RequestError]:
+def _expired(
+    error: Expired, progress: AttemptProgress, request: Request, line: str
+) -> tuple[Failure, Sent, RequestError]:
     sent, seconds = progress.sent(ended=False), error.limit / 1e9
     if error.phase == "deadline":
         text = f"{line}: the deadline passed; {_fate(sent)}"
     else:
-        text = f"{line}: the limit {error.phase}={seconds:.6g} s ran out; {_fate(sent)}"
+        text = f"{line}: the limit {error.phase}={seconds_text(seconds)} s ran out; {_fate(sent)}"
     failure: Failure = "deadline" if error.phase == "deadline" else "timeout"
     return failure, sent, TimedOut(text, phase=error.phase, seconds=seconds, sent=sent, request=request)
 

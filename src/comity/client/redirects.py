@@ -25,6 +25,7 @@ from comity.client.headers import Headers
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.clock import Clock
+from comity.engine.moments import seconds_text
 from comity.errors import InvalidRequest, RedirectRefused, RequestError
 from comity.policy.units import NS, flag, integer
 
@@ -107,7 +108,7 @@ async def follow(
             wait = response.retry_after or 0.0
             left = None if deadline is None else (deadline - clock.now()) / NS
             if wait and any(bound is not None and wait > bound for bound in (longest, left)):
-                raise refused(response, f"it wants that to wait for {wait:.6g} s, longer than this call may")
+                raise refused(response, f"it wants that to wait for {seconds_text(wait)} s, longer than this call may")
             if wait:
                 await asyncio.sleep(wait)
             response = await hop(request)

@@ -7,7 +7,7 @@ from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Settled
 from comity.engine.clock import Clock
-from comity.engine.refusal import moment
+from comity.engine.moments import moment, until_text
 from comity.errors import RateLimited, RequestError, TimedOut
 from comity.policy.attempt import Attempt
 
@@ -55,7 +55,7 @@ def _limited(request: Request, response: Response, until: int, clock: Clock) -> 
     wait = max(0, until - clock.now()) / 1e9
     when = moment(clock, until)
     return RateLimited(
-        f"{response.line()}; it wants no request before {when:%Y-%m-%d %H:%M:%S} UTC ({wait:.3g} s from now), "
+        f"{response.line()}; it wants no request before {until_text(when, wait)}, "
         "which is longer than this call may wait",
         response=response.masked(),
         until=when,

@@ -11,7 +11,7 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from comity.client.codec import codings, request_head, response_headers
 from comity.client.decoding import Body, Damaged, Undecodable
-from comity.client.failure import Progress, translate
+from comity.client.failure import AttemptProgress, translate
 from comity.client.pool import Pool
 from comity.client.request import Request
 from comity.client.response import Response
@@ -48,7 +48,7 @@ class Sending:
         self._max_body = max_body
         self._time = Stopwatch()
         self._watch = Watch(pool.loop, limits, self._time.began, slot.time_left())
-        self._progress = Progress()
+        self._progress = AttemptProgress()
         self._wire: Wire | None = None
         self._head: Response | None = None
 

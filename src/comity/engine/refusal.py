@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from comity.engine.clock import Clock
 from comity.engine.gate import Gate
+from comity.engine.moments import moment, seconds_text, until_text
 from comity.errors import ClientClosed, HostBlocked, QueueTimeout, RequestError, TimedOut
 from comity.policy.attempt import Attempt
 from comity.policy.ticket import State, Ticket
@@ -44,7 +43,7 @@ def refusal(
     if ticket.state is State.BLOCKED:
         hold = gate.core.hold
         seconds, until = max(0, hold - now) / 1e9, moment(gate.clock, hold)
-        when = f"{until:%Y-%m-%d %H:%M:%S} UTC ({_text(seconds)} s from now)"
+        when = until_text(until, seconds)
         if gate.core.pause.blocked_until > now:
             text = f"{gate.core.name} wants no request before {when}"
         else:
@@ -52,19 +51,10 @@ def refusal(
         return HostBlocked(f"{text}; {fate}", until=until, retry_after=seconds, **common)
     if deadline is not None and ticket.deadline == deadline:
         limit = (deadline - began) / 1e9
-        text = f"the deadline of {_text(limit)} s passed before its turn came; {fate}"
+        text = f"the deadline of {seconds_text(limit)} s passed before its turn came; {fate}"
         return TimedOut(text, phase="deadline", seconds=limit, sent="no", **common)
     start = gate.earliest(ticket)
     needed = None if start >= NEVER else (start - now) / 1e9
-    more = "" if needed is None else f"; the limits allow the next start in {_text(needed)} s"
-    text = f"no turn within {_text(waited)} s{more}; {fate}"
+    more = "" if needed is None else f"; the limits allow the next start in {seconds_text(needed)} s"
+    text = f"no turn within {seconds_text(waited)} s{more}; {fate}"
     return QueueTimeout(text, waited=waited, needed=needed, **common)
-
-
-def moment(clock: Clock, at: int) -> datetime:
-    """Return the time of day at which the monotonic time `at` (ns) falls."""
-    return datetime.fromtimestamp((clock.wall() + at - clock.now()) / 1e9, UTC)
-
-
-def _text(seconds: float) -> str:
-    return f"{seconds:.3f}".rstrip("0").rstrip(".")

@@ -28,6 +28,7 @@ from comity.client.headers import Headers
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
+from comity.engine.moments import seconds_text
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.attempt import Timings
 from comity.policy.outcome import Outcome, asks_again
@@ -92,7 +93,7 @@ class ScriptedTransport:
         limit, phase = self._limit(limits, slot)
         await asyncio.sleep(min(wait, limit) / NS)
         if wait >= limit:
-            text = f"{request.method}: scripted to answer after {wait / NS:.3g} s; the {phase} limit ended it"
+            text = f"{request.method}: scripted to answer after {seconds_text(wait / NS)} s; the {phase} limit ended it"
             error = TimedOut(text, phase=phase, seconds=limit / NS, sent="yes", request=request)
             return _failed("deadline" if phase == "deadline" else "timeout", "yes", error)
         if answer.fault == "lost":

@@ -1,4 +1,4 @@
-"""Prepare: from what a caller says to a checked Request, with what the client adds to it."""
+"""Base: where relative URLs of a client go, and the headers that it adds, secrets to their own origin alone."""
 
 from __future__ import annotations
 
