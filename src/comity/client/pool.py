@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Sequence
 from functools import cache
 from time import monotonic_ns
+from weakref import WeakSet
 
 import aiohappyeyeballs
 from aiohappyeyeballs.types import AddrInfoType
@@ -45,7 +46,9 @@ class Pool:
         self.loop = loop
         self._context = context
         self._resting: dict[str, list[Wire]] = {}
-        self._open: set[Wire] = set()
+        # Weak: a connection in use belongs to its loop and its task. When a loop is closed in the midst of it, they can
+        # all be forgotten together, and the task gives back what it holds.
+        self._open: WeakSet[Wire] = WeakSet()
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
         self._closed = False

@@ -163,6 +163,13 @@ class Wire(ResponseHandler):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
+    def abort(self) -> None:
+        """Close the connection at once; one whose loop is closed goes away with it."""
+        if self._loop.is_closed():
+            self.transport = None
+        else:
+            super().abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take up the connection."""
         super().connection_made(transport)
