@@ -15,11 +15,14 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from comity.client.async_client import AsyncClient as AsyncClient
+    from comity.client.auth import Bearer as Bearer
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
+    from comity.client.token_source import TokenSource as TokenSource
     from comity.engine.limiter import Limiter as Limiter
     from comity.engine.stats import Stats as Stats
     from comity.errors import (
+        AuthFailed as AuthFailed,
         BadResponse as BadResponse,
         ClientClosed as ClientClosed,
         ComityError as ComityError,
@@ -53,11 +56,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "comity.client.async_client": ("AsyncClient",),
+    "comity.client.auth": ("Bearer",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
+    "comity.client.token_source": ("TokenSource",),
     "comity.engine.limiter": ("Limiter",),
     "comity.engine.stats": ("Stats",),
     "comity.errors": (
+        "AuthFailed",
         "BadResponse",
         "ClientClosed",
         "ComityError",

@@ -9,6 +9,7 @@
        │  ├─ QueueFull                     the limiter's queue is at its bound
        │  ├─ QueueTimeout                  its turn did not come in time: .waited
        │  ├─ ClientClosed                  the client was closed before its turn came
+       │  ├─ AuthFailed                    no token could be fetched, or an auth function failed
        │  └─ HostBlocked (Limited)         the host is blocked: .until
        ├─ SendFailed                    ... and no answer came: .sent is "no", "maybe" or "yes"
        │  ├─ ConnectFailed                 no connection: DNS, TCP, TLS or proxy
@@ -145,6 +146,12 @@ class SendFailed(RequestError):
     def __init__(self, message: str, *, sent: Sent, **common: Any) -> None:
         super().__init__(message, **common)
         self.sent: Sent = sent
+
+
+class AuthFailed(NotSent):
+    """What says who asks could not be had: a token source or an auth function failed."""
+
+    retryable = True
 
 
 class ConnectFailed(SendFailed):

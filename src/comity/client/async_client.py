@@ -11,9 +11,10 @@ from typing import Any, Self, Unpack
 from comity import redact
 from comity.client import typed
 from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
 from comity.client.headers import HeaderInput
-from comity.client.options import RAISE_FOR, UNSET, PolicyOptions, RaiseFor, RequestOptions, client_policy
+from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
@@ -29,6 +30,7 @@ from comity.engine.hosts import Hosts
 from comity.engine.mapping import reach
 from comity.engine.observer import Observe
 from comity.engine.stats import Stats
+from comity.errors import OptionsError
 from comity.policy.host_rules import PolicyGiven
 from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
@@ -37,7 +39,7 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "raise_for", "follow_redirects",
+    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "raise_for", "follow_redirects",
     "max_redirects", "on_event", "transport", "clock",
 )  # fmt: skip
 
@@ -54,6 +56,8 @@ class AsyncClient(Series):
         hosts: other rules for some hosts, by name: a `Policy` or a mapping of the options that differ.
         max_connections: requests in flight over all hosts; None for no bound.
         headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
+        auth: who asks: (user, password), a `Bearer`, a `TokenSource`, or a function of the request that returns headers and
+            is called when its turn has come. With a `base_url` it goes to its origin alone.
         raise_for: which answers are raised as StatusError: "error" (from 400 on), "non_2xx" or "never".
         follow_redirects: whether answers that lead on are followed; each hop is a call of its own, under its own host's
             limits, and what is secret stays with the origin that it was meant for.
@@ -79,6 +83,7 @@ class AsyncClient(Series):
         hosts: Mapping[str, PolicyGiven] | None = None,
         max_connections: int | None = 500,
         headers: HeaderInput | None = None,
+        auth: AuthGiven | None = None,
         raise_for: RaiseFor = "error",
         follow_redirects: bool = False,
         max_redirects: int = MAX_REDIRECTS,
@@ -89,6 +94,9 @@ class AsyncClient(Series):
     ) -> None:
         check_choice(raise_for, "raise_for", RAISE_FOR)
         self._base = Base(base_url, headers)
+        self._auth = auth_of(auth)
+        if self._auth is not None and self._base.has("authorization"):
+            raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
         rules = client_policy(policy, options, _OWN)
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
         self._rules_of = lru_cache(maxsize=1024)(self._hosts.rules.match)
@@ -149,6 +157,7 @@ class AsyncClient(Series):
         retry: Any = UNSET,
         raise_for: RaiseFor | None = None,
         expose_cookies: bool = False,
+        auth: Any = UNSET,
         follow_redirects: bool | None = None,
         max_redirects: int | None = None,
         **unknown: object,
@@ -184,6 +193,7 @@ class AsyncClient(Series):
             deadline=None if within is None else self._engine.clock.now() + within,
             raise_for=raise_for or self._raise_for if into is None else "non_2xx",
             redirects=self._redirects.but(follow_redirects, max_redirects),
+            auth=self._auth_for(request) if auth is UNSET else auth_of(auth),
         )
         response = await self._hop(terms, request)
         if terms.redirects.lead_on(response):
@@ -202,7 +212,14 @@ class AsyncClient(Series):
             deadline=terms.deadline,
         )
 
-    async def _hop(self, terms: Terms, request: Request) -> Response:
+    def _auth_for(self, request: Request) -> Auth | None:
+        """Return the client's auth for a request that brings none of its own, at the origin that it is for."""
+        auth = self._auth
+        if auth is None or "authorization" in request.headers or not self._base.at_home(request.address.origin):
+            return None
+        return auth
+
+    async def _hop(self, terms: Terms, request: Request, at_home: bool = True) -> Response:
         """Make one call: the request as given, or one that an answer led to."""
         host = request.address.origin.key
         policy = self._rules_of(host)[1]
@@ -219,14 +236,23 @@ class AsyncClient(Series):
             deadline=terms.deadline,
             queue_timeout=policy.queue_timeout_ns,
         )
-        settled = await self._engine.run(call, partial(self._send, request, limits))
+        if terms.auth is None or not at_home:
+            settled = await self._engine.run(call, partial(self._send, request, limits, None))
+        else:
+            signer = Signer(terms.auth, request, self._engine.clock, terms.deadline, terms.limit)
+            call.needs = signer.needs
+            settled = await signer.run(partial(self._engine.run, call, partial(self._send, request, limits, signer)))
         leads_on = terms.redirects.lead_on(settled.value)
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
-    async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+    async def _send(self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot) -> Exchange[Response]:
         self._underway.begin(slot)
         try:
-            exchange = await self._transport.send(request, limits, slot)
+            if signer is None:
+                exchange = await self._transport.send(request, limits, slot)
+            else:
+                exchange = await self._transport.send(await signer.signed(), limits, slot)
+                undressed(exchange, request)
         finally:
             self._underway.end(slot)
         response = exchange.value

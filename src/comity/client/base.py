@@ -47,6 +47,14 @@ class Base:
             return url
         return address.join(self.url, url)
 
+    def has(self, name: str) -> bool:
+        """Return whether a header goes with the client's requests."""
+        return name in self._all
+
+    def at_home(self, origin: Origin) -> bool:
+        """Return whether what is secret may go to an origin: the base's own, or any when there is no base."""
+        return self._origin is None or origin == self._origin
+
     def headers(self, url: str) -> Headers:
         """Return the headers for a request to `url`: secrets stay with the origin that they are for."""
         if self._origin is None or self._public is self._all:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, Literal, TypedDict
 
 from comity.client.address import Params
+from comity.client.auth import Auth, Sign
 from comity.client.headers import HeaderInput
 from comity.client.request import Content
 from comity.errors import OptionsError
@@ -23,6 +24,10 @@ RaiseFor = Literal["never", "error", "non_2xx"]
 RAISE_FOR = ("never", "error", "non_2xx")
 
 Seconds = float | timedelta | str
+
+
+AuthGiven = tuple[str, str] | Auth | Sign
+"""User and password, a `Bearer`, a `TokenSource`, or a function of the request that returns headers."""
 
 
 class Unset(Enum):
@@ -66,6 +71,7 @@ class RequestOptions(TypedDict, total=False):
     retry: Retry | int | None
     raise_for: RaiseFor | None
     expose_cookies: bool
+    auth: AuthGiven | None
     follow_redirects: bool | None
     max_redirects: int | None
 

@@ -72,8 +72,8 @@ class Redirects:
         return self.follow and response is not None and leads_on(response)
 
 
-Hop = Callable[[Request], Awaitable[Response]]
-"""Makes one call."""
+Hop = Callable[[Request, bool], Awaitable[Response]]
+"""Makes one call; the flag says whether all hops so far stayed at the origin of the first request."""
 
 
 async def follow(
@@ -111,7 +111,7 @@ async def follow(
                 raise refused(response, f"it wants that to wait for {seconds_text(wait)} s, longer than this call may")
             if wait:
                 await asyncio.sleep(wait)
-            response = await hop(request)
+            response = await hop(request, trail.at_home)
     except RequestError as error:
         error.history = tuple(each.masked() for each in trail.history)
         raise
@@ -129,10 +129,12 @@ class Trail:
 
     Attributes:
         history: the answers that were followed.
+        at_home: whether all hops so far stayed at the origin of the first request.
     """
 
     def __init__(self, request: Request, most: int, cookies: Callable[[Address], str] = lambda _address: "") -> None:
         self.history: list[Response] = []
+        self.at_home = True
         self._most, self._cookies = most, cookies
         self._seen: set[tuple[str, str, str]] = set()
         self._note(request)
@@ -153,6 +155,7 @@ class Trail:
         if not self._note(onward):
             raise refused(response, "it leads in a circle")
         self.history.append(response)
+        self.at_home = self.at_home and target.origin == request.address.origin
         return onward
 
     def _note(self, request: Request) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from comity.client.auth import Auth
 from comity.client.options import RaiseFor, Unset
 from comity.client.redirects import Redirects
 from comity.policy.retry import Retry
@@ -22,6 +23,7 @@ class Terms:
         deadline: ns, monotonic, when that ends.
         raise_for: which answers are errors.
         redirects: how far answers are followed.
+        auth: who asks, at the origin of the first request.
     """
 
     priority: int
@@ -32,3 +34,4 @@ class Terms:
     deadline: int | None
     raise_for: RaiseFor
     redirects: Redirects
+    auth: Auth | None

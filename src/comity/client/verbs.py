@@ -45,11 +45,12 @@ class Verbs(ABC):
                 idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.
                 timeout, deadline, retry, raise_for: instead of the client's.
                 expose_cookies: leave `set-cookie` readable in the answer.
+                auth: instead of the client's, over an Authorization header; None for none.
                 follow_redirects, max_redirects: instead of the client's; the answers before stand in `history`.
 
         Raises:
             InvalidRequest, OptionsError: something cannot be sent or used; nothing was sent.
-            QueueFull, QueueTimeout, ClientClosed, HostBlocked: its turn did not come.
+            QueueFull, QueueTimeout, ClientClosed, HostBlocked, AuthFailed: its turn did not come, or no token did.
             ConnectFailed, TimedOut, ConnectionLost, BadResponse: no whole, sound answer came, or its body is not `into`.
             StatusError: an answer that `raise_for` names.  RateLimited: the server asks for a longer wait than allowed.
             RedirectRefused: redirects are to be followed, and one leads to where it may not be.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.conversation import Conversation, converse
 from comity.engine.engine import Engine
 
@@ -46,6 +46,8 @@ class AsyncEngine(Engine):
             try:
                 if isinstance(step, Slot):
                     reply = await send(step)
+                elif isinstance(step, Aside):
+                    await step.until()
                 else:
                     await step.waiter.future
             except BaseException as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -15,6 +15,13 @@ from comity.policy.retry import Retry
 from comity.policy.ticket import State, Ticket
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a request has to wait for before it can be sent, though its turn has come; it holds nothing meanwhile."""
+
+    until: Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +39,7 @@ class Call:
         replayable: its body can be sent again.
         deadline: ns, monotonic; everything ends by then, waiting included.
         queue_timeout: ns that one wait for a turn may take.
+        needs: asked when its turn has come; it may name what has to be waited for first.
     """
 
     host: str
@@ -44,6 +52,7 @@ class Call:
     replayable: bool = True
     deadline: int | None = None
     queue_timeout: int | None = None
+    needs: Callable[[], Aside | None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Conversation: the life of one request, written once for tasks and for threads.
 
 `converse` is a generator that decides and keeps the books; a driver (`async_engine`, `thread_engine`) does what it
-yields: a Ticket means "wait until it is decided", a Slot "send once and tell me the Exchange".
+yields: a Ticket means "wait until it is decided", a Slot "send once and tell me the Exchange", an Aside "wait for that".
 What goes wrong meanwhile, a cancellation above all, the driver throws into it. This is the only place where a request is
 tried again, and whatever it holds is given back in one place, the `finally`.
 """
@@ -12,11 +12,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.gate import Gate
 from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
-from comity.errors import QueueFull
+from comity.errors import QueueFull, RequestError
 from comity.policy.attempt import Attempt
 from comity.policy.feedback import end_attempt, learn
 from comity.policy.outcome import Outcome
@@ -26,7 +26,7 @@ from comity.policy.windows import NEVER
 
 T = TypeVar("T")
 
-Conversation = Generator["Ticket | Slot", "Exchange[T] | None", "Settled[T]"]
+Conversation = Generator["Ticket | Slot | Aside", "Exchange[T] | None", "Settled[T]"]
 
 
 def converse(
@@ -55,6 +55,9 @@ def converse(
         while True:
             if not life.enter(enter):
                 yield life.ticket
+            if call.needs is not None and (aside := life.step_aside()) is not None:
+                yield aside
+                continue
             exchange = yield life.start()
             assert exchange is not None
             decision = life.judge(exchange)
@@ -148,6 +151,14 @@ class _Life:
             self._reporter.started(number, waited=self._started - self.ended)
         return Slot(gate, ticket, number, call.deadline, self._hear)
 
+    def step_aside(self) -> Aside | None:
+        """Ask what the request needs before it is sent; if there is such a thing, give its turn back."""
+        call, ticket = self.call, self.ticket
+        aside = call.needs() if call.needs is not None and ticket.state is State.GRANTED else None
+        if aside is not None:
+            self.gate.change(lambda now: self.gate.core.release(ticket, now))
+        return aside
+
     def judge(self, exchange: Exchange[Any]) -> Decision:
         """Decide what follows an attempt, unless its head did; give back, count and learn in one step of the gate."""
         call, gate, heard = self.call, self.gate, self._heard
@@ -193,6 +204,8 @@ class _Life:
 
     def report_failure(self, error: BaseException) -> None:
         """Tell that the call ends with an error of its own instead of an attempt's outcome."""
+        if isinstance(error, RequestError) and not error.attempts:
+            error.attempts = tuple(self.attempts)
         if self._reporter:
             self._reporter.failed(len(self.attempts) + self._sending, error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.conversation import Conversation, converse
 from comity.engine.engine import Engine
 
@@ -41,6 +41,8 @@ class ThreadEngine(Engine):
             try:
                 if isinstance(step, Slot):
                     reply = send(step)
+                elif isinstance(step, Aside):
+                    raise TypeError("a thread cannot await what the call needs")
                 else:
                     gate.wait_thread(step)
             except BaseException as error:
