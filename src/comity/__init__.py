@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from comity.client.auth import Bearer as Bearer
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
+    from comity.client.tls import TLS as TLS
     from comity.client.token_source import TokenSource as TokenSource
     from comity.engine.limiter import Limiter as Limiter
     from comity.engine.stats import Stats as Stats
@@ -59,6 +60,7 @@ _HOMES = {
     "comity.client.auth": ("Bearer",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
+    "comity.client.tls": ("TLS",),
     "comity.client.token_source": ("TokenSource",),
     "comity.engine.limiter": ("Limiter",),
     "comity.engine.stats": ("Stats",),

@@ -155,10 +155,19 @@ class AuthFailed(NotSent):
 
 
 class ConnectFailed(SendFailed):
-    """No connection came about: name lookup, TCP, TLS or proxy."""
+    """No connection came about: name lookup, TCP, TLS or proxy.
 
-    def __init__(self, message: str, *, sent: Sent = "no", **common: Any) -> None:
+    Attributes:
+        phase: where it failed, as in `Timings`: "dns", "connect" (a proxy's refusal included) or "tls".
+        code: what failed, for programs: "EAI_NONAME", "ECONNREFUSED", "CERTIFICATE_VERIFY_FAILED", a proxy's "407";
+            "" when there is no word for it.
+    """
+
+    def __init__(
+        self, message: str, *, sent: Sent = "no", phase: str = "connect", code: str = "", **common: Any
+    ) -> None:
         super().__init__(message, sent=sent, **common)
+        self.phase, self.code = phase, code
 
 
 class TimedOut(SendFailed):

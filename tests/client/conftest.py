@@ -8,7 +8,10 @@ import pytest
 import uvloop
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
-ON_THE_WIRE = {"test_transport", "test_timeouts", "test_async_client", "test_client_retries", "test_client_turns"}
+ON_THE_WIRE = {
+    "test_async_client", "test_client_retries", "test_client_turns", "test_dial", "test_proxy", "test_timeouts", "test_tls",
+    "test_transport",
+}  # fmt: skip
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item):

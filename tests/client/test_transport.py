@@ -13,6 +13,7 @@ import pytest
 
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.request import Request
+from comity.client.tls import TLS
 from comity.engine.call import Exchange
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, OptionsError
 from comity.policy.timeouts import Timeout
@@ -543,13 +544,13 @@ PEM = Path(__file__).parent.parent / "testing" / "upstream_loopback.pem"
 def certificate():
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(PEM)
-    return server_side, ssl.create_default_context(cafile=str(PEM))
+    return server_side, TLS(ca=PEM.read_text())
 
 
 async def test_tls_has_a_time_of_its_own(certificate):
     """HT-044"""
-    server_side, client_side = certificate
-    transport = AiohttpTransport(ssl_context=client_side)
+    server_side, tls = certificate
+    transport = AiohttpTransport(tls=tls)
     async with Scripted(answer(ok()), tls=server_side) as server:
         url = server.url.replace("127.0.0.1", "localhost")
         fresh, reused = [(await send(transport, url)).timings for _ in range(2)]

@@ -7,15 +7,19 @@ twice, rewritten, redirected, remembered or queued behind our back: see `wire` f
 from __future__ import annotations
 
 import asyncio
-import ssl
 import threading
 
+from comity.client.dial import Dialer, Resolve
 from comity.client.pool import Pool
+from comity.client.proxy import Proxy
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.sending import Sending
+from comity.client.tls import TLS
+from comity.client.transport import Transport
 from comity.engine.call import Exchange, Slot
 from comity.engine.fork import restart_in_children
+from comity.errors import OptionsError
 from comity.policy.timeouts import Timeout
 from comity.policy.units import integer
 
@@ -28,15 +32,26 @@ class AiohttpTransport:
 
     Args:
         max_body: most bytes of an answer's body, decoded; a larger one is a BadResponse. None for no cap.
-        ssl_context: for TLS; None trusts what the system trusts.
+        tls: for the servers that are called; None trusts what the system trusts.
+        proxy: URL of an http or https proxy through which every connection is tunnelled; the environment's is never used.
+        resolve: finds the addresses of host names; None asks the system.
 
     Raises:
-        OptionsError: `max_body` is no whole number of at least 0.
+        OptionsError: `max_body` is no whole number of at least 0, `tls` no `TLS(...)`, or `proxy` no such URL.
     """
 
-    def __init__(self, *, max_body: int | None = MAX_BODY, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_body: int | None = MAX_BODY,
+        tls: TLS | None = None,
+        proxy: str | None = None,
+        resolve: Resolve | None = None,
+    ) -> None:
+        if tls is not None and not isinstance(tls, TLS):
+            raise OptionsError("tls", type(tls).__name__, "a TLS(...)")
         self._max_body = None if max_body is None else integer(max_body, "max_body", 0)
-        self._context = ssl_context
+        self._dialer = Dialer(tls=tls, proxy=Proxy.of(proxy), resolve=resolve)
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._lock = threading.Lock()
         restart_in_children(self)
@@ -65,7 +80,7 @@ class AiohttpTransport:
             await pool.aclose()
 
     def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
-        pool = Pool(loop, self._context)
+        pool = Pool(loop, self._dialer)
         with self._lock:
             self._pools = dict([*self._open_pools(), (loop, pool)])
         return pool
@@ -73,3 +88,17 @@ class AiohttpTransport:
     def _open_pools(self) -> list[tuple[asyncio.AbstractEventLoop, Pool]]:
         """Return what is not of a closed loop. Other threads read `_pools` without the lock, so it is never changed."""
         return [(loop, pool) for loop, pool in self._pools.items() if not loop.is_closed()]
+
+
+def chosen(given: Transport | None, tls: TLS | None, proxy: str | None) -> Transport:
+    """Return the transport that a client was given, or the default one with the client's options.
+
+    Raises:
+        OptionsError: a transport is given with options that belong to the default one, or they cannot be used.
+    """
+    if given is None:
+        return AiohttpTransport(tls=tls, proxy=proxy)
+    for name, value in (("tls", tls), ("proxy", proxy)):
+        if value is not None:
+            raise OptionsError(name, None, reason="it belongs to the transport, which is given too", secret=True)
+    return given

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 
 from comity import redact
 from comity.client import typed
-from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.aiohttp_transport import chosen
 from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
 from comity.client.headers import HeaderInput
@@ -21,6 +21,7 @@ from comity.client.response import Response
 from comity.client.result import result
 from comity.client.series import Series
 from comity.client.terms import Terms
+from comity.client.tls import TLS
 from comity.client.transport import Transport
 from comity.client.underway import Underway
 from comity.engine.async_engine import AsyncEngine
@@ -39,7 +40,7 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "raise_for", "follow_redirects",
+    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "tls", "proxy", "raise_for", "follow_redirects",
     "max_redirects", "on_event", "transport", "clock",
 )  # fmt: skip
 
@@ -58,12 +59,15 @@ class AsyncClient(Series):
         headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
         auth: who asks: (user, password), a `Bearer`, a `TokenSource`, or a function of the request that returns headers and
             is called when its turn has come. With a `base_url` it goes to its origin alone.
+        tls: whom this client trusts and as whom it comes; None trusts what the system trusts.
+        proxy: URL of an http or https proxy, "http://user:password@proxy.example:3128": every connection of this client is
+            tunnelled through it. Proxies of the environment are not used.
         raise_for: which answers are raised as StatusError: "error" (from 400 on), "non_2xx" or "never".
         follow_redirects: whether answers that lead on are followed; each hop is a call of its own, under its own host's
             limits, and what is secret stays with the origin that it was meant for.
         max_redirects: how many are followed in a row.
         on_event: called with every `Event`.
-        transport: what sends; it is closed with the client. An `AiohttpTransport` by default.
+        transport: what sends; it is closed with the client. An `AiohttpTransport` by default, with `tls` and `proxy`.
         clock: what time it is; for tests.
         options: the options of `Policy`: rate, concurrency, min_gap, retry, timeout, deadline and so on.
 
@@ -84,6 +88,8 @@ class AsyncClient(Series):
         max_connections: int | None = 500,
         headers: HeaderInput | None = None,
         auth: AuthGiven | None = None,
+        tls: TLS | None = None,
+        proxy: str | None = None,
         raise_for: RaiseFor = "error",
         follow_redirects: bool = False,
         max_redirects: int = MAX_REDIRECTS,
@@ -104,7 +110,7 @@ class AsyncClient(Series):
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
-        self._transport: Transport = AiohttpTransport() if transport is None else transport
+        self._transport = chosen(transport, tls, proxy)
         self._underway = Underway()
 
     def stats(self) -> Stats:

@@ -10,6 +10,8 @@ Whether anything was sent comes from what was written, never from the kind of ex
 
 from __future__ import annotations
 
+import errno
+import socket
 import ssl
 from dataclasses import dataclass
 
@@ -17,12 +19,16 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from comity import redact
 from comity.client.decoding import Damaged, Undecodable
+from comity.client.proxy import ProxyFailed
 from comity.client.request import Request
+from comity.client.tls import explain
 from comity.client.watch import Expired
 from comity.client.wire import Broken
 from comity.engine.moments import seconds_text
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.outcome import Failure
+
+_LOOKUP_CODES = {value: name for name, value in vars(socket).items() if name.startswith("EAI_")}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +42,8 @@ class AttemptProgress:
         whole: the kernel took the whole request.
         answering: the answer has begun.
         body: what is known about its body, for people ("5 of 20 bytes").
+        phase: in which phase the attempt ended.
+        proxy: the proxy that the connection goes through, for people; "" when there is none.
     """
 
     connected: bool = False
@@ -44,6 +52,8 @@ class AttemptProgress:
     whole: bool = False
     answering: bool = False
     body: str = ""
+    phase: str = "pool"
+    proxy: str = ""
 
     def sent(self, *, ended: bool) -> Sent:
         """Return whether the request was sent; `ended`: its connection ended by itself."""
@@ -66,8 +76,8 @@ def translate(error: Exception, progress: AttemptProgress, request: Request) -> 
         return "truncated", "yes", BadResponse(f"{line}: the answer is damaged: {error}", request=request)
     if not progress.connected:
         host = request.address.origin.authority
-        text = f"{line}: no connection to {host} ({_detail(error)}); nothing was sent"
-        return "connect", "no", ConnectFailed(text, request=request)
+        text = f"{line}: no connection to {host}{_way(progress)} ({_detail(error)}); nothing was sent"
+        return "connect", "no", ConnectFailed(text, phase=progress.phase, code=_code(error), request=request)
     sent = progress.sent(ended=True)
     if progress.answering:
         got = f" after {progress.body}" if progress.body else " within its head"
@@ -80,10 +90,11 @@ def _expired(
     error: Expired, progress: AttemptProgress, request: Request, line: str
 ) -> tuple[Failure, Sent, RequestError]:
     sent, seconds = progress.sent(ended=False), error.limit / 1e9
+    way = "" if progress.connected or not progress.proxy else f" while connecting{_way(progress)}"
     if error.phase == "deadline":
-        text = f"{line}: the deadline passed; {_fate(sent)}"
+        text = f"{line}: the deadline passed{way}; {_fate(sent)}"
     else:
-        text = f"{line}: the limit {error.phase}={seconds_text(seconds)} s ran out; {_fate(sent)}"
+        text = f"{line}: the limit {error.phase}={seconds_text(seconds)} s ran out{way}; {_fate(sent)}"
     failure: Failure = "deadline" if error.phase == "deadline" else "timeout"
     return failure, sent, TimedOut(text, phase=error.phase, seconds=seconds, sent=sent, request=request)
 
@@ -95,13 +106,27 @@ def _fate(sent: Sent) -> str:
     return f"the request {word}, its outcome is unknown"
 
 
+def _way(progress: AttemptProgress) -> str:
+    return f" through the proxy {progress.proxy}" if progress.proxy else ""
+
+
+def _code(error: Exception) -> str:
+    """Return the name that the system, OpenSSL or a proxy has for what happened."""
+    if isinstance(error, ProxyFailed):
+        return error.code
+    if isinstance(error, ssl.SSLError):
+        return error.reason or ""
+    number = getattr(error, "errno", None)
+    names = _LOOKUP_CODES if isinstance(error, socket.gaierror) else errno.errorcode
+    return names.get(number, "") if isinstance(number, int) else ""
+
+
 def _detail(error: Exception) -> str:
     """Return what happened in a few words: no bytes of the answer, no secret."""
     if isinstance(error, HttpProcessingError):
         text = str(error.message)
     elif isinstance(error, ssl.SSLError) and error.reason:
-        verify = getattr(error, "verify_message", "")
-        text = f"TLS: {error.reason.lower().replace('_', ' ')}{f', {verify}' if verify else ''}"
+        text = explain(error)
     else:
         text = str(error) or type(error).__name__
     first = text.strip().split("\n", 1)[0].split(": b", 1)[0].rstrip(":")

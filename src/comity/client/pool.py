@@ -10,17 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 import select
-import socket
-import ssl
-from collections.abc import Sequence
-from functools import cache
 from time import monotonic_ns
 from weakref import WeakSet
 
-import aiohappyeyeballs
-from aiohappyeyeballs.types import AddrInfoType
-
 from comity.client.address import Origin
+from comity.client.dial import Dialer
 from comity.client.stopwatch import Stopwatch
 from comity.client.wire import Wire
 
@@ -29,8 +23,6 @@ KEEP_NS = 15_000_000_000
 
 _RESTED_NS = 1_000_000
 _CLOSE_LIMIT = 1.0
-_EYEBALLS = 0.25  # RFC 8305 section 5
-_HANDSHAKE_LIMIT = 86_400.0
 _KEEP_ALIVE = re.compile(r"(?:^|[\s,])timeout=([0-9]{1,9})(?:$|[\s,])", re.IGNORECASE)
 
 
@@ -39,12 +31,13 @@ class Pool:
 
     Args:
         loop: the running loop.
-        context: for TLS; None trusts what the system trusts.
+        dialer: opens them; straight, trusting what the system trusts, unless given. A pool has one dialer for good, so
+            no connection is used under other TLS options or another proxy than it was opened with.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, dialer: Dialer | None = None) -> None:
         self.loop = loop
-        self._context = context
+        self.dialer = dialer or Dialer()
         self._resting: dict[str, list[Wire]] = {}
         # Weak: a connection in use belongs to its loop and its task. When a loop is closed in the midst of it, they can
         # all be forgotten together, and the task gives back what it holds.
@@ -70,24 +63,10 @@ class Pool:
         """Open a connection; `time` learns how long each phase took.
 
         Raises:
-            OSError: the name is unknown, nobody listens, or TLS failed.
+            OSError: the name is unknown, nobody listens, TLS failed, or a proxy opened no tunnel.
         """
-        infos = await self._lookup(origin, time)
-        time.enter("connect")
-        try:
-            sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_EYEBALLS, loop=self.loop)
-        except RuntimeError as error:  # uvloop's word for a socket that cannot be used
-            raise OSError(str(error)) from None
-        secure = origin.scheme == "https"
-        if secure:
-            time.enter("tls")
-        _, wire = await self.loop.create_connection(
-            lambda: Wire(self.loop, origin.text, self._forget),
-            sock=sock,
-            ssl=(self._context or _system_context()) if secure else None,
-            server_hostname=origin.host.rstrip(".") if secure else None,
-            ssl_handshake_timeout=_HANDSHAKE_LIMIT if secure else None,
-        )
+        wire = Wire(self.loop, origin.text, self._forget)
+        await self.dialer.dial(origin, time, wire)
         # Only now: uvloop ends a connection whose opening was cancelled without a word to its protocol.
         if wire.transport is not None:
             self._open.add(wire)
@@ -118,15 +97,6 @@ class Pool:
             self._emptied = self.loop.create_future()
             await asyncio.wait([self._emptied], timeout=_CLOSE_LIMIT)
 
-    async def _lookup(self, origin: Origin, time: Stopwatch) -> Sequence[AddrInfoType]:
-        host, port = origin.host, origin.port
-        if ":" in host:
-            return [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))]
-        if host.replace(".", "").isdigit():
-            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
-        time.enter("dns")
-        return await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-
     def _forget(self, wire: Wire) -> None:
         self._open.discard(wire)
         if not self._open and self._emptied is not None and not self._emptied.done():
@@ -146,13 +116,6 @@ class Pool:
                 del self._resting[origin]
         if self._resting:
             self._sweeper = self.loop.call_later(KEEP_NS / 1e9, self._sweep)
-
-
-@cache
-def _system_context() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _lifetime(keep_alive: str | None) -> int:

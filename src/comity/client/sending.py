@@ -173,6 +173,9 @@ class Sending:
 
     def _failed(self, error: Exception) -> Exchange[Response]:
         timings, progress = self._time.stop(), self._progress
+        progress.phase = self._time.phase
+        if self._pool.dialer.proxy is not None:
+            progress.proxy = str(self._pool.dialer.proxy)
         if self._wire is not None and self._wire.began:
             progress.answering = True
         failure, sent, translated = translate(error, progress, self._request)

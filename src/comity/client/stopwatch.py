@@ -16,25 +16,26 @@ class Stopwatch:
     Attributes:
         began: ns, monotonic.
         now: when the running phase began, ns, monotonic.
+        phase: the running phase.
     """
 
-    __slots__ = ("_phase", "began", "connect", "dns", "download", "now", "pool", "response", "tls", "upload")
+    __slots__ = ("began", "connect", "dns", "download", "now", "phase", "pool", "response", "tls", "upload")
 
     def __init__(self) -> None:
         self.began = self.now = monotonic_ns()
         self.pool = self.dns = self.connect = self.tls = self.upload = self.response = self.download = 0
-        self._phase: Phase = "pool"
+        self.phase: Phase = "pool"
 
     def enter(self, phase: Phase, at: int | None = None) -> int:
         """Begin a phase now, or at `at` if that is not before the running one began; return when."""
         at = monotonic_ns() if at is None else max(at, self.now)
-        setattr(self, self._phase, getattr(self, self._phase) + at - self.now)
-        self._phase, self.now = phase, at
+        setattr(self, self.phase, getattr(self, self.phase) + at - self.now)
+        self.phase, self.now = phase, at
         return at
 
     def stop(self) -> Timings:
         """End the running phase and return all of them in seconds."""
-        self.enter(self._phase)
+        self.enter(self.phase)
         return Timings(
             pool=self.pool / 1e9,
             dns=self.dns / 1e9,

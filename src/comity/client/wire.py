@@ -173,9 +173,11 @@ class Wire(ResponseHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take up the connection."""
         super().connection_made(transport)
-        # With no room for unsent bytes, "not paused" means that the kernel has taken everything.
+        # With no room for unsent bytes, "not paused" means that the kernel has taken everything; with TLS, all but the
+        # little that the loop's socket below it still holds. A loop's TLS pauses *at* its limit, so 0 would stop it for ever.
         assert self.transport is not None
-        self.transport.set_write_buffer_limits(0)
+        secure = self.transport.get_extra_info("sslcontext") is not None
+        self.transport.set_write_buffer_limits(1 if secure else 0, 0)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came and wake whom it concerns."""
