@@ -14,6 +14,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from comity.client.accept import Accept as Accept
     from comity.client.async_client import AsyncClient as AsyncClient
     from comity.client.auth import Bearer as Bearer
     from comity.client.request import Request as Request
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "comity.client.accept": ("Accept",),
     "comity.client.async_client": ("AsyncClient",),
     "comity.client.auth": ("Bearer",),
     "comity.client.request": ("Request",),

@@ -52,6 +52,20 @@ def test_a_server_error_is_tried_again_after_the_backoff(status):
     assert after(replace(GET, attempts=2), status=status) == at(2, str(status))
 
 
+@pytest.mark.parametrize(
+    ("status", "counts_as", "decision"),
+    [
+        (200, 503, at(1, "200 as 503")),
+        (403, 429, at(1, "403 as 429", pause=1)),
+        (503, 400, DONE),
+        (429, 200, DONE),
+        (500, 500, at(1, "500 as 500")),
+    ],
+)
+def test_what_an_answer_counts_as_decides_and_not_its_status(status, counts_as, decision):
+    assert after(status=status, counts_as=counts_as) == decision
+
+
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_network_failure_is_tried_again_after_the_backoff(failure):
     """CP-077 HT-024 PF-021 PF-025 BJ-08: network errors and attempt timeouts wait the ordinary backoff."""

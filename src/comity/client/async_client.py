@@ -10,6 +10,7 @@ from typing import Any, Self, Unpack
 
 from comity import redact
 from comity.client import typed
+from comity.client.accept import AcceptGiven, judge, rules as accept_rules
 from comity.client.aiohttp_transport import chosen
 from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
@@ -41,7 +42,7 @@ from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
     "base_url", "policy", "hosts", "max_connections", "headers", "auth", "tls", "proxy", "raise_for", "follow_redirects",
-    "max_redirects", "on_event", "transport", "clock",
+    "max_redirects", "accept", "on_event", "transport", "clock",
 )  # fmt: skip
 
 
@@ -66,6 +67,7 @@ class AsyncClient(Series):
         follow_redirects: whether answers that lead on are followed; each hop is a call of its own, under its own host's
             limits, and what is secret stays with the origin that it was meant for.
         max_redirects: how many are followed in a row.
+        accept: rules for answers whose status does not say what they are, such as a 200 that holds an error; see `Accept`.
         on_event: called with every `Event`.
         transport: what sends; it is closed with the client. An `AiohttpTransport` by default, with `tls` and `proxy`.
         clock: what time it is; for tests.
@@ -93,6 +95,7 @@ class AsyncClient(Series):
         raise_for: RaiseFor = "error",
         follow_redirects: bool = False,
         max_redirects: int = MAX_REDIRECTS,
+        accept: AcceptGiven = None,
         on_event: Observe | None = None,
         transport: Transport | None = None,
         clock: Clock = MONOTONIC,
@@ -109,6 +112,7 @@ class AsyncClient(Series):
         self._ahead = reach(self._hosts.rules.policies)
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
+        self._accept = accept_rules(accept)
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
         self._transport = chosen(transport, tls, proxy)
         self._underway = Underway()
@@ -166,6 +170,7 @@ class AsyncClient(Series):
         auth: Any = UNSET,
         follow_redirects: bool | None = None,
         max_redirects: int | None = None,
+        accept: Any = UNSET,
         **unknown: object,
     ) -> Any:
         if unknown:
@@ -200,6 +205,7 @@ class AsyncClient(Series):
             raise_for=raise_for or self._raise_for if into is None else "non_2xx",
             redirects=self._redirects.but(follow_redirects, max_redirects),
             auth=self._auth_for(request) if auth is UNSET else auth_of(auth),
+            accept=self._accept if accept is UNSET else accept_rules(accept),
         )
         response = await self._hop(terms, request)
         if terms.redirects.lead_on(response):
@@ -243,15 +249,19 @@ class AsyncClient(Series):
             queue_timeout=policy.queue_timeout_ns,
         )
         if terms.auth is None or not at_home:
-            settled = await self._engine.run(call, partial(self._send, request, limits, None))
+            settled = await self._engine.run(call, partial(self._send, request, limits, terms, None))
         else:
             signer = Signer(terms.auth, request, self._engine.clock, terms.deadline, terms.limit)
             call.needs = signer.needs
-            settled = await signer.run(partial(self._engine.run, call, partial(self._send, request, limits, signer)))
+            send = partial(self._send, request, limits, terms, signer)
+            settled = await signer.run(partial(self._engine.run, call, send))
         leads_on = terms.redirects.lead_on(settled.value)
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
-    async def _send(self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot) -> Exchange[Response]:
+    async def _send(
+        self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
+    ) -> Exchange[Response]:
+        slot.whole = bool(terms.accept)
         self._underway.begin(slot)
         try:
             if signer is None:
@@ -267,4 +277,6 @@ class AsyncClient(Series):
             if slot.retry_after is not None:
                 response.retry_after = slot.retry_after / 1e9
                 exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
+        if terms.accept and response is not None and not terms.redirects.lead_on(response):
+            judge(terms.accept, response, exchange, slot)
         return exchange

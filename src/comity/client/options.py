@@ -7,6 +7,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, Literal, TypedDict
 
+from comity.client.accept import AcceptGiven
 from comity.client.address import Params
 from comity.client.auth import Auth, Sign
 from comity.client.headers import HeaderInput
@@ -74,6 +75,7 @@ class RequestOptions(TypedDict, total=False):
     auth: AuthGiven | None
     follow_redirects: bool | None
     max_redirects: int | None
+    accept: AcceptGiven
 
 
 def client_policy(policy: Policy | None, given: PolicyOptions, own: tuple[str, ...]) -> Policy:

@@ -145,10 +145,10 @@ class Response:
             raise self.error()
         return self
 
-    def error(self) -> StatusError:
-        """Return a StatusError for this answer, whatever its status."""
+    def error(self, why: str = "") -> StatusError:
+        """Return a StatusError for this answer, whatever its status; `why` is added to its message."""
         return StatusError(
-            self.line(),
+            f"{self.line()}, {why}" if why else self.line(),
             response=self.masked(),
             retry_after=self.retry_after,
             request=self.request,

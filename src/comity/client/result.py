@@ -8,8 +8,9 @@ from comity.client.response import Response
 from comity.engine.call import Settled
 from comity.engine.clock import Clock
 from comity.engine.moments import moment, until_text
-from comity.errors import RateLimited, RequestError, TimedOut
+from comity.errors import RateLimited, RequestError, StatusError, TimedOut
 from comity.policy.attempt import Attempt
+from comity.policy.outcome import asks_again
 
 
 def result(
@@ -39,15 +40,22 @@ def result(
         raise _limited(request, response, settled.until, clock)
     if settled.error is not None:
         raise _failed(settled.error, attempts, deadline)
-    if raise_for == "never" or response.ok or (raise_for == "error" and response.status_code < 400):
+    status = settled.outcome.meaning or response.status_code
+    if raise_for == "never" or 200 <= status < 300 or (raise_for == "error" and status < 400):
         return response
-    raise response.error()
+    raise response.error() if settled.outcome.counts_as is None else _judged(response, status)
 
 
 def _failed(error: RequestError, attempts: tuple[Attempt, ...], deadline: float | None) -> RequestError:
     error.attempts = attempts
     if isinstance(error, TimedOut) and error.phase == "deadline" and deadline is not None:
         error.seconds = deadline
+    return error
+
+
+def _judged(response: Response, counts_as: int) -> StatusError:
+    error = response.error(f"which counts as {counts_as} by a rule of accept")
+    error.retryable = asks_again(counts_as)
     return error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from comity.client.accept import Accept
 from comity.client.auth import Auth
 from comity.client.options import RaiseFor, Unset
 from comity.client.redirects import Redirects
@@ -24,6 +25,7 @@ class Terms:
         raise_for: which answers are errors.
         redirects: how far answers are followed.
         auth: who asks, at the origin of the first request.
+        accept: rules for what answers count as.
     """
 
     priority: int
@@ -35,3 +37,4 @@ class Terms:
     raise_for: RaiseFor
     redirects: Redirects
     auth: Auth | None
+    accept: tuple[Accept, ...]

@@ -44,6 +44,7 @@ class Verbs(ABC):
                 idempotent: whether sending twice does no harm; by default the method says.
                 idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.
                 timeout, deadline, retry, raise_for: instead of the client's.
+                accept: rules for what answers count as, instead of the client's; see `Accept`.
                 expose_cookies: leave `set-cookie` readable in the answer.
                 auth: instead of the client's, over an Authorization header; None for none.
                 follow_redirects, max_redirects: instead of the client's; the answers before stand in `history`.

@@ -99,16 +99,17 @@ class Slot:
         deadline: ns on the engine's clock, or None: the attempt must be over by then; see `time_left`.
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
+        whole: only the whole answer decides, as the caller has rules for bodies.
     """
 
-    __slots__ = ("_decide", "_gate", "_ticket", "deadline", "heard", "number", "retry_after")
+    __slots__ = ("_decide", "_gate", "_ticket", "deadline", "heard", "number", "retry_after", "whole")
 
     def __init__(
         self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], None]
     ) -> None:
         self._gate, self._ticket, self._decide = gate, ticket, decide
         self.number, self.deadline = number, deadline
-        self.heard = False
+        self.heard = self.whole = False
         self.retry_after: int | None = None
 
     def time_left(self) -> int | None:
@@ -134,11 +135,15 @@ class Slot:
         if self.heard:
             return
         self.heard = True
+        self.retry_after = self.hint(status, headers)
+        if asks_again(status) and not self.whole:
+            self._decide(Outcome(status=status, retry_after=self.retry_after))
+
+    def hint(self, status: int, headers: Iterable[tuple[str, str]]) -> int | None:
+        """Return how long an answer of that status asks to wait, ns, None when it names no time."""
         gate = self._gate
         names = gate.core.policy.header_names
-        self.retry_after = read_hints(headers, status=status, wall=gate.clock.wall(), names=names).retry_after
-        if asks_again(status):
-            self._decide(Outcome(status=status, retry_after=self.retry_after))
+        return read_hints(headers, status=status, wall=gate.clock.wall(), names=names).retry_after
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was."""

@@ -27,22 +27,30 @@ class Outcome:
         failure: why there was none.
         sent: whether bytes of the request were handed to the socket ("maybe": their fate is unknown).
         retry_after: the wait that the answer asked for, ns from the answer's arrival, None when it named none.
+        counts_as: the status that the answer amounts to by the caller's own rules; None leaves it `status`.
     """
 
     status: int | None = None
     failure: Failure | None = None
     sent: Sent = "yes"
     retry_after: int | None = None
+    counts_as: int | None = None
+
+    @property
+    def meaning(self) -> int | None:
+        """The status that decides."""
+        return self.status if self.counts_as is None else self.counts_as
 
     @property
     def ok(self) -> bool:
         """Whether this is an answer below 400."""
-        return self.status is not None and self.status < 400
+        meaning = self.meaning
+        return meaning is not None and meaning < 400
 
     @property
     def refused(self) -> bool:
         """Whether the server refused by rate (429)."""
-        return self.status == 429
+        return self.meaning == 429
 
 
 def asks_again(status: int) -> bool:

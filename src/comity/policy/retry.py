@@ -202,7 +202,7 @@ class RetryAt:
 
     Args:
         at: not before this time, ns.
-        reason: the cause: the status, or the failure's name.
+        reason: the cause: the status (and, by a caller's rule, what it counts as), or the failure's name.
         pause: hold the whole host until this time, ns; None leaves others alone.
     """
 
@@ -249,7 +249,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     Raises:
         OptionsError: a backoff function returned something other than seconds, a timedelta or None.
     """
-    status = outcome.status
+    status = outcome.meaning
     if status is not None and not asks_again(status):
         return DONE
     if outcome.failure in {"bad", "deadline", "cancelled"}:
@@ -276,19 +276,25 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     if call.deadline is not None and at >= call.deadline:
         named = asked is not None and asked >= call.deadline
         return GiveUp("deadline", until=asked if named else None, pause=pause)
-    return RetryAt(at, str(outcome.failure if status is None else status), pause)
+    return RetryAt(at, _cause(outcome), pause)
 
 
 def _obstacle(retry: Retry, call: CallState, outcome: Outcome) -> Why | None:
     """Say what forbids another send, apart from time."""
     if outcome.sent != "no":
-        if outcome.status != 429 and not (call.idempotent or call.keyed):
+        if not outcome.refused and not (call.idempotent or call.keyed):
             return "method"
         if not call.replayable:
             return "body"
-    if outcome.status == 429 and retry.refusals:
+    if outcome.refused and retry.refusals:
         return "refusals" if call.refusals > retry.refusals else None
     return "attempts" if call.attempts >= retry.attempts else None
+
+
+def _cause(outcome: Outcome) -> str:
+    if outcome.counts_as is not None:
+        return f"{outcome.status} as {outcome.counts_as}"
+    return str(outcome.failure if outcome.status is None else outcome.status)
 
 
 def _too_long(stop: Why | None, status: int | None, asked: int) -> GiveUp:
@@ -307,7 +313,7 @@ def _index(retry: Retry, call: CallState, outcome: Outcome) -> int:
 
 
 def _apart(retry: Retry, outcome: Outcome) -> bool:
-    return outcome.status == 429 and retry.refusals > 0
+    return outcome.refused and retry.refusals > 0
 
 
 def _exact(retry: Retry, call: CallState, outcome: Outcome) -> bool:
@@ -317,7 +323,7 @@ def _exact(retry: Retry, call: CallState, outcome: Outcome) -> bool:
     `refusals=0` the time that it names always stands; functions get the hint and may wait longer.
     """
     once = not retry.refusals or call.refusals_in_a_row <= 1
-    return outcome.status == 429 and once and isinstance(retry.backoff, Backoff)
+    return outcome.refused and once and isinstance(retry.backoff, Backoff)
 
 
 def _wait(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: float) -> int | None:
