@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from comity.client.accept import Accept as Accept
     from comity.client.async_client import AsyncClient as AsyncClient
     from comity.client.auth import Bearer as Bearer
+    from comity.client.cookies import Cookies as Cookies
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
     from comity.client.tls import TLS as TLS
@@ -60,6 +61,7 @@ _HOMES = {
     "comity.client.accept": ("Accept",),
     "comity.client.async_client": ("AsyncClient",),
     "comity.client.auth": ("Bearer",),
+    "comity.client.cookies": ("Cookies",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
     "comity.client.tls": ("TLS",),

@@ -14,6 +14,7 @@ from comity.client.accept import AcceptGiven, judge, rules as accept_rules
 from comity.client.aiohttp_transport import chosen
 from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
+from comity.client.cookies import Cookies, jar_of
 from comity.client.headers import HeaderInput
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
@@ -41,8 +42,8 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "tls", "proxy", "raise_for", "follow_redirects",
-    "max_redirects", "accept", "on_event", "transport", "clock",
+    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "cookies", "tls", "proxy", "raise_for",
+    "follow_redirects", "max_redirects", "accept", "on_event", "transport", "clock",
 )  # fmt: skip
 
 
@@ -63,6 +64,8 @@ class AsyncClient(Series):
         tls: whom this client trusts and as whom it comes; None trusts what the system trusts.
         proxy: URL of an http or https proxy, "http://user:password@proxy.example:3128": every connection of this client is
             tunnelled through it. Proxies of the environment are not used.
+        cookies: True for a jar that is filled from answers and used for requests, or a `Cookies` of one's own; a request
+            with a Cookie header gets no others.
         raise_for: which answers are raised as StatusError: "error" (from 400 on), "non_2xx" or "never".
         follow_redirects: whether answers that lead on are followed; each hop is a call of its own, under its own host's
             limits, and what is secret stays with the origin that it was meant for.
@@ -92,6 +95,7 @@ class AsyncClient(Series):
         auth: AuthGiven | None = None,
         tls: TLS | None = None,
         proxy: str | None = None,
+        cookies: bool | Cookies = False,
         raise_for: RaiseFor = "error",
         follow_redirects: bool = False,
         max_redirects: int = MAX_REDIRECTS,
@@ -103,7 +107,7 @@ class AsyncClient(Series):
     ) -> None:
         check_choice(raise_for, "raise_for", RAISE_FOR)
         self._base = Base(base_url, headers)
-        self._auth = auth_of(auth)
+        self._auth, self._cookies = auth_of(auth), jar_of(cookies)
         if self._auth is not None and self._base.has("authorization"):
             raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
         rules = client_policy(policy, options, _OWN)
@@ -215,13 +219,15 @@ class AsyncClient(Series):
     async def _follow(self, terms: Terms, response: Response) -> Response:
         """Go on from an answer that leads on."""
         rules = self._rules_of(response.request.address.origin.key)[1].retry if terms.retry is UNSET else terms.retry
+        jar, clock = self._cookies, self._engine.clock
         return await follow(
             response,
             terms.redirects,
             partial(self._hop, terms),
-            self._engine.clock,
+            clock,
             longest=rules.max_retry_after,
             deadline=terms.deadline,
+            cookies=None if jar is None else lambda address: jar.header(address, clock.wall()),
         )
 
     def _auth_for(self, request: Request) -> Auth | None:
@@ -264,11 +270,10 @@ class AsyncClient(Series):
         slot.whole = bool(terms.accept)
         self._underway.begin(slot)
         try:
-            if signer is None:
+            if signer is None and self._cookies is None:
                 exchange = await self._transport.send(request, limits, slot)
             else:
-                exchange = await self._transport.send(await signer.signed(), limits, slot)
-                undressed(exchange, request)
+                exchange = await self._send_dressed(request, limits, signer, slot)
         finally:
             self._underway.end(slot)
         response = exchange.value
@@ -279,4 +284,18 @@ class AsyncClient(Series):
                 exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
+        return exchange
+
+    async def _send_dressed(
+        self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot
+    ) -> Exchange[Response]:
+        """Send a request with what is added at the last moment, and let the answer speak of the request as it was given."""
+        jar, clock = self._cookies, self._engine.clock
+        dressed = request if signer is None else await signer.signed()
+        if jar is not None:
+            dressed = jar.dressed(dressed, clock.wall())
+        exchange = await self._transport.send(dressed, limits, slot)
+        undressed(exchange, request)
+        if jar is not None:
+            jar.take(exchange, clock.wall())
         return exchange

@@ -84,7 +84,7 @@ async def follow(
     *,
     longest: float | None,
     deadline: int | None,
-    cookies: Callable[[Address], str] = lambda _address: "",
+    cookies: Callable[[Address], str] | None = None,
 ) -> Response:
     """Follow an answer to the one at the end of its redirects, whose `history` has those before.
 
@@ -95,7 +95,7 @@ async def follow(
         clock: on which `deadline` is.
         longest: seconds that an answer's Retry-After may ask to wait before the next hop; None for any.
         deadline: ns, of all hops together.
-        cookies: what a jar would send to an address: with other cookies, the same URL is no circle.
+        cookies: what a jar would send to an address: with other cookies, the same URL is no circle. None when there is no jar.
 
     Raises:
         RedirectRefused: it cannot be followed to its end.
@@ -132,12 +132,13 @@ class Trail:
         at_home: whether all hops so far stayed at the origin of the first request.
     """
 
-    def __init__(self, request: Request, most: int, cookies: Callable[[Address], str] = lambda _address: "") -> None:
+    def __init__(self, request: Request, most: int, cookies: Callable[[Address], str] | None = None) -> None:
         self.history: list[Response] = []
         self.at_home = True
         self._most, self._cookies = most, cookies
         self._seen: set[tuple[str, str, str]] = set()
-        self._note(request)
+        if cookies is None:  # else nobody knows any more what went along with it
+            self._note(request)
 
     def next(self, response: Response) -> Request:
         """Return what is to be sent next.
@@ -159,7 +160,7 @@ class Trail:
         return onward
 
     def _note(self, request: Request) -> bool:
-        key = (request.method, request.url, self._cookies(request.address))
+        key = (request.method, request.url, self._cookies(request.address) if self._cookies else "")
         new = key not in self._seen
         self._seen.add(key)
         return new
