@@ -187,6 +187,14 @@ def test_a_template_takes_names_of_columns_alone(text):
         UrlTemplate(text)
 
 
+@pytest.mark.parametrize("text", ["http://u:SECRET@h/{", "htp://u:SECRET@h/{x}", "http://h/?api_key=SECRET"])
+def test_a_wrong_template_is_told_without_its_secrets(text):
+    """SC-05"""
+    with pytest.raises(OptionsError, match="--url") as caught:
+        UrlTemplate(text)
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_template_encodes_values_whole():
     """PE-01"""
     assert (

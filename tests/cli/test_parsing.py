@@ -115,6 +115,14 @@ def test_a_wrong_host_is_told_with_an_example(text, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["u:SECRET@h rate=x", "http://u:SECRET@h rate=5/s"])
+def test_a_password_before_a_host_is_not_told(text):
+    """SC-05"""
+    with pytest.raises(OptionsError, match="--host") as caught:
+        parsing.hosts([text], Policy(), "client")
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_host_named_twice_is_refused():
     with pytest.raises(OptionsError, match="named twice"):
         parsing.hosts(["h rate=5/s", "H rate=6/s"], Policy(), "client")

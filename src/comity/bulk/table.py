@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import NamedTuple
 
+from comity import redact
 from comity.bulk.lines import MAX_LINE, Line
 from comity.bulk.rows import Invalid, Row, RowParser
 from comity.errors import OptionsError
@@ -136,4 +137,4 @@ class Table:
         if not option:
             hint = "or --url 'https://api.example.com/{id}' with the name of a column in braces"
             return OptionsError("INPUT", self.name, "a table with a column named url", hint, reason=have)
-        return OptionsError(option, value, reason=f"{have}, not {column!r}")
+        return OptionsError(option, redact.text(value), reason=f"{have}, not {column!r}")

@@ -31,22 +31,23 @@ class UrlTemplate:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        shown = redact.text(text)
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
-            raise OptionsError("--url", text, _ALLOWED, str(error)) from None
+            raise OptionsError("--url", shown, _ALLOWED, str(error)) from None
         self._parts: list[tuple[str, str | None]] = []
         for literal, name, spec, conversion in parts:
             if name is not None and (not name.strip() or spec or conversion or "." in name or "[" in name):
-                raise OptionsError("--url", text, _ALLOWED, "only the name of a column can stand in braces")
+                raise OptionsError("--url", shown, _ALLOWED, "only the name of a column can stand in braces")
             self._parts.append((literal, name))
         self.columns = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
         if not self.columns:
-            raise OptionsError("--url", text, _ALLOWED, reason="it names no column")
+            raise OptionsError("--url", shown, _ALLOWED, reason="it names no column")
         try:
             address.parse(self.fill(dict.fromkeys(self.columns, "1")))
         except InvalidRequest as error:
-            raise OptionsError("--url", redact.url(text), _ALLOWED, reason=str(error)) from None
+            raise OptionsError("--url", shown, _ALLOWED, reason=str(error)) from None
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the URL for one row.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from comity import redact
 from comity.bulk.body import BodyTemplate
 from comity.bulk.progress import Kind
 from comity.client.headers import checked
@@ -189,8 +190,10 @@ def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Split a --host; a rate may hold a blank ("90000 tokens/min"), so a word without "=" belongs to the one before."""
     name, *words = text.split() or [""]
     if "://" in name:
-        host = name.partition("://")[2].partition("/")[0]
-        raise OptionsError("--host", text, _HOST, reason=f"a host is named without http://: {host!r}")
+        host = name.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        raise OptionsError("--host", redact.text(text), _HOST, reason=f"a host is named without http://: {host!r}")
+    if "@" in name:
+        raise OptionsError("--host", text, _HOST, reason="a host has no user", secret=True)
     if "/" in name:
         raise OptionsError("--host", text, _HOST, reason="a host has no path")
     options: list[tuple[str, str]] = []
