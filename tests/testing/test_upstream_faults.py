@@ -158,11 +158,66 @@ async def test_an_idle_connection_is_closed_after_the_announced_time():
     assert arrival.status == 200
 
 
-@pytest.mark.parametrize("raw", [b"hello\r\n\r\n", b"POST /ok/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"hello\r\n\r\n",
+        b"GET /ok/1 HTTP/1.1\r\n\r\n",
+        b"GET /ok/1 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET /ok/1 HTTP/1.1\r\nHost: a\r\nA : b\r\n\r\n",
+        b"GET /ok/1 HTTP/1.1\r\nHost: a\r\nA: \0\r\n\r\n",
+        b"POST /ok/1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
 async def test_what_is_no_request_is_refused_and_the_connection_closed(raw):
     async with Upstream() as up:
         reply = parse(await exchange_bytes(up, raw))
     assert (reply.status, reply.header("connection")) == (400, "close")
+
+
+async def half_closed(up: Upstream, sent: bytes) -> bytes:
+    """Send bytes, close this half of the connection, and return all that comes back."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", up.port)
+    try:
+        writer.write(sent)
+        writer.write_eof()
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "target", ["/ok/1", "/delay/30", "/slow-body?chunks=3&ms=5", "/slots/a?ms=10", "/ok/1?close=yes"]
+)
+async def test_a_client_that_closes_its_half_after_the_request_is_answered(target):
+    """RFC 9112, 9.6"""
+    async with Upstream() as up, asyncio.timeout(5):
+        assert parse(await half_closed(up, request(target))).status == 200
+        await up.until(lambda up: up.stats().open_connections == 0)
+        assert (up.stats().lost, up.stats().total.in_flight) == (0, 0)
+
+
+async def test_so_is_one_that_sent_several_or_a_body():
+    async with Upstream() as up, asyncio.timeout(5):
+        raw = await half_closed(up, request("/delay/20") + request("/ok/1") + request("/echo", method="PUT", body=b"x"))
+        assert raw.count(b"HTTP/1.1 200") == 3
+        await up.until(lambda up: up.stats().open_connections == 0)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /ok/1 HTT", request("/echo", method="PUT", body=b"xy")[:-1]])
+async def test_half_a_request_is_not_waited_for_when_its_client_closes(sent):
+    async with Upstream() as up, asyncio.timeout(5):
+        assert await half_closed(up, sent) == b""
+        await up.until(lambda up: up.stats().open_connections == 0)
+
+
+@pytest.mark.parametrize("before", [b"", request("/delay/10")])
+async def test_what_would_never_be_answered_ends_when_its_client_closes(before):
+    async with Upstream() as up, asyncio.timeout(5):
+        raw = await half_closed(up, before + request("/hang"))
+        assert raw.count(b"HTTP/1.1") == bool(before)
+        await up.until(lambda up: up.stats().open_connections == 0)
+        assert up.stats().lost == 1
 
 
 async def test_what_comes_behind_a_request_in_the_works_waits_for_its_turn():

@@ -83,7 +83,8 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answer", "_arrival", "_body", "_buffer", "_busy", "_counters", "_exchange", "_head", "_hub", "_idle", "_loop",         "_number", "_paused", "_piece", "_timer", "_transport",
+        "_answer", "_arrival", "_body", "_buffer", "_busy", "_counters", "_exchange", "_half", "_head", "_hub", "_idle",
+        "_loop", "_number", "_paused", "_piece", "_timer", "_transport",
     )  # fmt: skip
 
     def __init__(self, hub: Hub, loop: asyncio.AbstractEventLoop) -> None:
@@ -93,6 +94,7 @@ class Connection(asyncio.Protocol):
         self._number = 0
         self._buffer = bytearray()
         self._paused = False
+        self._half = False
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._reset()
@@ -113,6 +115,19 @@ class Connection(asyncio.Protocol):
             self._advance()
         elif len(self._buffer) > _BUFFERED and self._transport is not None:
             self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Answer what a client asked before it closed its half of the connection (RFC 9112 9.6), then close.
+
+        It may have gone altogether: what would never be answered ends here, the rest when writing fails.
+        """
+        transport = self._transport
+        if transport is None or transport.get_extra_info("ssl_object") is not None:  # TLS knows no half
+            return False
+        self._half = True
+        if not self._busy:
+            self._advance()
+        return self._answer is None or self._answer.end is not End.HANG
 
     def pause_writing(self) -> None:
         """Send no further pieces: the client reads more slowly than they are made."""
@@ -165,14 +180,20 @@ class Connection(asyncio.Protocol):
             if self._head is None:
                 head = take_head(self._buffer)
                 if head is None:
+                    self._wait_for_more(transport)
                     return
                 self._arrive(head)
             if self._body is not None and not self._body.take(self._buffer):
+                self._wait_for_more(transport)
                 return
         except BadRequest as bad:
             self._refuse(bad)
             return
         self._due()
+
+    def _wait_for_more(self, transport: asyncio.Transport) -> None:
+        if self._half:  # nothing more comes
+            transport.close()
 
     def _arrive(self, head: Head) -> None:
         at = time.monotonic_ns()
@@ -306,13 +327,15 @@ class Connection(asyncio.Protocol):
         elif answer.end is not End.HANG:
             self._leave(complete=True)
             transport.close()
+        elif self._half:
+            transport.close()
         self._hub.changed()
 
     def _next(self) -> None:
         transport = self._transport
         assert transport is not None
         transport.resume_reading()
-        if self._buffer:
+        if self._buffer or self._half:
             # Not at once: a client that sends many requests ahead must not keep the loop for itself.
             self._loop.call_soon(self._advance)
         elif self._hub.keep_alive is not None:

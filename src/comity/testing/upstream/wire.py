@@ -1,7 +1,8 @@
 """Read HTTP/1.1 requests from bytes (RFC 9112). Pure: bytes go in, heads and body pieces come out.
 
 Written for a test server: it keeps a target and the header fields exactly as they came, because tests compare them,
-and it refuses what could be read in two ways, such as a Content-Length beside a Transfer-Encoding.
+and it refuses what could be read in two ways, such as a Content-Length beside a Transfer-Encoding, and what a server has
+to refuse: a Host that is missing or not alone, a blank before a colon, a folded line, a NUL.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ MAX_HEAD = 256 * 1024
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([^ \r\n]+) HTTP/1\.([01])\Z")
 # One scan finds the few fields that matter for framing; splitting every line costs three times as much.
 _FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|connection|expect|host):[ \t]*([^\r\n]*)", re.IGNORECASE)
+# RFC 9112 5 and 5.1: a name that is a token, no blank before the colon, no folded line; RFC 9110 5.5: no CR, LF or NUL.
+_FIELDS = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\0]*\r\n)*+")
+_HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[!$%&'()*+,\-.0-9;=A-Z_a-z~]*)(?::[0-9]*)?")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\Z")
 _CHUNKED = -1
 
@@ -81,6 +85,8 @@ def take_head(buffer: bytearray) -> Head | None:
     line = _REQUEST_LINE.match(block[:line_end])
     if line is None:
         raise BadRequest(400, f"not an HTTP/1.1 request line: {block[:80]!r}")
+    if not _FIELDS.fullmatch(block, line_end + 2):
+        raise BadRequest(400, "a header field is no token, colon and value")
     length, keep_alive, expects, host = _framing(block[line_end:], modern=line[3] == b"1")
     # Interned: a log of a million requests names the same few methods and hosts again and again.
     method, host = sys.intern(line[1].decode("ascii")), sys.intern(host)
@@ -154,7 +160,8 @@ class Body:
 def _framing(fields: bytes, *, modern: bool) -> tuple[int, bool, bool, str]:
     lengths: set[bytes] = set()
     codings: list[bytes] = []
-    connection, expect, host = b"", b"", b""
+    connection, expect = b"", b""
+    hosts: list[bytes] = []
     for name, value in _FRAMING.findall(fields):
         match name.lower():
             case b"content-length":
@@ -166,10 +173,23 @@ def _framing(fields: bytes, *, modern: bool) -> tuple[int, bool, bool, str]:
             case b"expect":
                 expect = value.strip().lower()
             case _:
-                host = value.strip()
+                hosts.append(value.strip())
     options = {option.strip() for option in connection.split(b",")}
     keep_alive = modern and b"close" not in options
-    return _length(lengths, codings), keep_alive, expect == b"100-continue", host.decode("latin-1")
+    return _length(lengths, codings), keep_alive, expect == b"100-continue", _host(hosts, modern=modern)
+
+
+def _host(hosts: list[bytes], *, modern: bool) -> str:
+    """Return the Host field; RFC 9112 3.2 says when it must be refused."""
+    if len(hosts) > 1:
+        raise BadRequest(400, "more than one Host field")
+    if not hosts:
+        if modern:
+            raise BadRequest(400, "no Host field")
+        return ""
+    if not _HOST.fullmatch(hosts[0]):
+        raise BadRequest(400, f"Host is no host with a port: {hosts[0][:80]!r}")
+    return hosts[0].decode("ascii")
 
 
 def _length(lengths: set[bytes], codings: list[bytes]) -> int:
