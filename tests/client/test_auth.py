@@ -287,6 +287,25 @@ async def test_a_401_is_answered_with_one_new_token_shared_by_all():
             ]
 
 
+def test_a_late_401_of_an_older_token_fetches_no_further_one():
+    clock, login = VirtualClock(), Login(lives=None)
+
+    def script(request: Request) -> Answer:
+        good = request.headers.get("authorization") == "Bearer t2"
+        return Answer(200 if good else 401, after=5.0 if request.address.target == "/late" else 0.1)
+
+    async def use() -> None:
+        transport = ScriptedTransport(script)
+        async with AsyncClient("http://h", transport=transport, clock=clock, auth=login.source()) as api:
+            late = asyncio.create_task(api.get("/late"))
+            for _ in range(3):
+                await api.get("/")
+            assert (await late).status_code == 200
+        assert login.calls == 2
+
+    at(clock, use)
+
+
 async def test_a_second_401_is_the_answer():
     login = Login(lives=None)
     async with Scripted(answer(status(401))) as server, AsyncClient(server.url, auth=login.source()) as api:

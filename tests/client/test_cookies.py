@@ -213,7 +213,7 @@ def test_a_jar_is_bounded_and_forgets_the_oldest():
     jar = jar_after("http://h/", *(f"{number}=x" for number in range(cookies.MOST_OF_A_DOMAIN + 5)))
     assert (len(jar), jar.get("4"), jar.get("5")) == (cookies.MOST_OF_A_DOMAIN, None, "x")
     for number in range(cookies.MOST + 10):
-        jar.fill(address.parse(f"http://h{number}.example/"), [f"a{number}=b"], NOW)
+        jar.fill(address.parse(f"https://h{number}.example/"), [f"a{number}=b"], NOW)
     assert len(jar) == len(list(jar)) <= cookies.MOST
     assert (jar.get("5"), jar.get(f"a{cookies.MOST}")) == (None, "b")
 

@@ -57,6 +57,24 @@ async def the_limiter_keeps_the_types_of_a_callable() -> None:
     await limiter.run(twice, "2")  # type: ignore[call-overload]
 
 
+async def who_asks_and_where_answers_lead() -> None:
+    async def fetch() -> tuple[str, float | None]:
+        return "token", 3600.0
+
+    async def sign(request: comity.Request) -> dict[str, str]:
+        return {"X-Signature": request.method}
+
+    comity.AsyncClient(auth=("user", "password"), cookies=True)
+    comity.AsyncClient(auth=sign, cookies=comity.Cookies())
+    comity.AsyncClient(auth=7)  # type: ignore[arg-type]
+    async with comity.AsyncClient(auth=comity.TokenSource(fetch), follow_redirects=True, max_redirects=3) as api:
+        answer = await api.get("/x", auth=comity.Bearer("token"), follow_redirects=False)
+        for before in answer.history:
+            assert_type(before, comity.Response)
+        await api.get("/x", auth=lambda request: {"X-Signature": request.method})
+        await api.get("/x", auth=None)
+
+
 def options_are_values() -> None:
     policy = comity.Policy(
         rate="50/5s", retry=comity.Retry(attempts=3, backoff=comity.Backoff(base=1)), timeout=comity.Timeout(connect=5)

@@ -42,8 +42,8 @@ class Auth(ABC):
         """Return whether something has to be fetched before `headers` can be asked."""
         return False
 
-    async def renew(self, clock: Clock, *, refused: bool) -> str:  # noqa: ARG002 - the same
-        """Fetch it, because it is stale or because a server has `refused` it; return why that failed, "" if it did not."""
+    async def renew(self, clock: Clock, refused: Given) -> str:  # noqa: ARG002 - the same
+        """Fetch it, because it is stale or a server has `refused` these fields; return why that failed, "" if it did not."""
         return ""
 
     @property
@@ -119,16 +119,18 @@ class Signer:
         limit: the same in seconds from its beginning, for people.
     """
 
-    __slots__ = ("_auth", "_clock", "_deadline", "_limit", "_request")
+    __slots__ = ("_auth", "_clock", "_deadline", "_fields", "_limit", "_request")
 
     def __init__(self, auth: Auth, request: Request, clock: Clock, deadline: int | None, limit: float | None) -> None:
         self._auth, self._request, self._clock = auth, request, clock
         self._deadline, self._limit = deadline, limit
+        self._fields: Given = ()
 
     async def signed(self) -> Request:
         """Return the request with its auth fields, now that it is sent."""
         request = self._request
-        return request.altered(headers=merged(request.headers, await self._auth.headers(request)))
+        self._fields = await self._auth.headers(request)
+        return request.altered(headers=merged(request.headers, self._fields))
 
     def needs(self) -> Aside | None:
         """Return what has to be waited for before the request can be sent."""
@@ -148,7 +150,7 @@ class Signer:
             return settled
         before = (*settled.attempts[:-1], replace(settled.attempts[-1], decision="retry"))
         try:
-            await self._fetch(refused=True)
+            await self._fetch(self._fields)
             settled = await call()
         except RequestError as error:
             error.attempts = (*before, *_numbered(error.attempts, len(before)))
@@ -156,12 +158,12 @@ class Signer:
         settled.attempts = (*before, *_numbered(settled.attempts, len(before)))
         return settled
 
-    async def _fetch(self, *, refused: bool = False) -> None:
+    async def _fetch(self, refused: Given = ()) -> None:
         left = None if self._deadline is None else max(0, self._deadline - self._clock.now()) / 1e9
         limit = asyncio.timeout(left)
         try:
             async with limit:
-                failure = await self._auth.renew(self._clock, refused=refused)
+                failure = await self._auth.renew(self._clock, refused)
         except TimeoutError:
             seconds = self._limit or 0.0
             text = f"{self._line()}: the deadline of {seconds:.6g} s passed while a token was fetched; nothing was sent"

@@ -58,7 +58,6 @@ class TokenSource(Auth):
         self._early = seconds(required(early, "early"))
         self._timeout = duration(timeout, "timeout", minimum=0.001)
         self._token: _Token | None = None
-        self._used: _Token | None = None
         self._failure, self._again = "", 0
         self.restart()
         restart_in_children(self)
@@ -80,21 +79,21 @@ class TokenSource(Auth):
 
     async def headers(self, request: Request) -> Given:  # noqa: ARG002 - one token for all
         """Return the Authorization field of the present token."""
-        token = self._used = self._token
+        token = self._token
         assert token is not None  # `stale` was asked when the turn came
-        return (("Authorization", token.field),)
+        return token.fields
 
-    async def renew(self, clock: Clock, *, refused: bool) -> str:
+    async def renew(self, clock: Clock, refused: Given) -> str:
         """Wait until there is another token; return why there is none, "" when there is.
 
         Args:
             clock: by which tokens expire.
-            refused: the one that was sent last is no good, however long it were to live.
+            refused: the fields of one that is no good, however long it were to live; () when none was refused.
         """
-        spent = self._used if refused else None
         while True:
             with self._lock:
-                if self._token is not None and self._token is not spent and not self._token.stale(clock.now()):
+                token = self._token
+                if token is not None and token.fields != refused and not token.stale(clock.now()):
                     return ""
                 flight = self._flight
                 if flight is None or flight.loop.is_closed():
@@ -140,9 +139,9 @@ class TokenSource(Auth):
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """One token: the field that carries it, and from when on, ns, it is to be fetched anew."""
+    """One token: the fields that carry it, and from when on, ns, it is to be fetched anew."""
 
-    field: str = field(repr=False)
+    fields: Given = field(repr=False)
     until: int | None
 
     @classmethod
@@ -152,7 +151,9 @@ class _Token:
             raise TypeError(f"fetch returned a {type(given).__name__}; it is to return (token, seconds that it lives)")
         text, lives = given
         life = as_ns(duration(lives, "lifetime"))
-        return cls(bearer(text, "token"), None if life is None else began + life - min(early, life // 2))
+        return cls(
+            (("Authorization", bearer(text, "token")),), None if life is None else began + life - min(early, life // 2)
+        )
 
     def stale(self, now: int) -> bool:
         """Return whether it is to be fetched anew."""
