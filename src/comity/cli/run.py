@@ -103,7 +103,7 @@ def run(
         typer.Option(
             metavar="N",
             rich_help_panel=_LIMITS,
-            help="Sends after the first; waits that a 429 asks for are counted apart.  [2]",
+            help="Sends after the first; 429s are counted apart, but with 0 nothing is sent again.  [2]",
         ),
     ] = None,
     max_retry_wait: Annotated[
