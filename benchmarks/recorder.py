@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from time import monotonic_ns
-from typing import cast
+from typing import Any, cast
 
 from comity import Request, Response, Timeout
 from comity.client.aiohttp_transport import AiohttpTransport
@@ -38,7 +37,6 @@ class _Noting:
 
     def __init__(self, recorder: Recorder, slot: Slot) -> None:
         self._recorder, self._slot = recorder, slot
-        self.number, self.deadline = slot.number, slot.deadline
         self._began = self._answered = 0
 
     def sent(self) -> None:
@@ -53,9 +51,5 @@ class _Noting:
             self._recorder.latencies.append(self._answered - self._began)
         self._slot.answered()
 
-    def hear(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        self._slot.hear(status, headers)
-
-    @property
-    def retry_after(self) -> int | None:
-        return self._slot.retry_after
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._slot, name)
