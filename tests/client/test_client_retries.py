@@ -350,3 +350,19 @@ async def test_a_failed_connection_is_not_a_status():
             await api.post(url, content=b"x")
         assert len(caught.value.attempts) == 2
         assert not isinstance(caught.value, StatusError)
+
+
+async def test_a_plain_function_is_a_retry_of_its_own():
+    """HT-026, HT-029"""
+    seen = []
+
+    def waits(info):
+        seen.append((info.index, info.status))
+        return 0.001 if info.index < 4 else None
+
+    async with Scripted(answer(status(503))) as server, AsyncClient(server.url, retry=waits, raise_for="never") as api:
+        response = await api.get("/x")
+        assert (len(response.attempts), seen) == (5, [(index, 503) for index in range(5)])
+        seen.clear()
+        await api.get("/x", retry=lambda info: None)
+        assert (len(server.seen), seen) == (6, [])

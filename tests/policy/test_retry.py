@@ -501,3 +501,42 @@ def test_no_decision_lies_in_the_past_exceeds_a_bound_or_depends_on_anything_els
             least = asked if longest is None or asked <= longest else longest
             assert decision.at >= NOW + least
             assert retry.over_cap == "clamp" or least == asked
+
+
+# A function alone
+
+
+def test_a_function_alone_decides_how_often():
+    """HT-026 HT-028 HT-029: it gets the index, 0 on the first retry, and ends the retries by returning no wait."""
+    seen = []
+
+    def waits(info):
+        seen.append(info.index)
+        return 0.5 if info.index < 5 else False
+
+    retry = Retry.of(waits)
+    decisions = [after(replace(GET, attempts=sends), retry=retry, status=503) for sends in range(1, 7)]
+    assert decisions == [*[at(0.5, "503")] * 5, GiveUp("backoff")]
+    assert seen == list(range(6))
+
+
+def test_a_function_alone_sends_nothing_again_that_may_not_be_repeated():
+    assert after(POST, retry=Retry.of(lambda info: 0), status=503) == GiveUp("method")
+    assert after(POST, retry=Retry.of(lambda info: 0), failure="connect", sent="no") == at(0, "connect")
+
+
+def test_a_function_alone_counts_refusals_too_and_never_undercuts_their_wait():
+    """HT-029"""
+    retry = Retry.of(lambda info: info.index)
+    assert after(replace(GET, attempts=3), retry=retry, status=429, retry_after=seconds(9)) == at(9, "429", pause=9)
+    assert after(replace(GET, attempts=3), retry=retry, status=429) == at(2, "429", pause=2)
+
+
+async def waits_later(info):
+    return 1
+
+
+@pytest.mark.parametrize("value", [waits_later, Retry, Backoff(), "3", 1.5, True])
+def test_what_is_neither_rules_nor_a_number_nor_a_plain_function_is_refused(value):
+    with pytest.raises(OptionsError):
+        Retry.of(value)

@@ -104,3 +104,11 @@ async def pages_and_polls_are_typed(api: comity.AsyncClient) -> None:
     api.paginate("/users", next=lambda page: page.headers.get("x-next"))
     assert_type(await api.poll("/jobs/1", deadline="5min"), comity.Response)
     assert_type(await api.poll("/jobs/1", into=Record, priority=1), Record)
+
+
+async def a_view_is_a_client(api: comity.AsyncClient) -> None:
+    view = api.with_options(priority=9, retry=lambda info: 0.5 if info.index < 3 else None)
+    assert_type(view, comity.AsyncClient)
+    assert_type(await view.get("/users", into=list[User]), list[User])
+    api.with_options(rate="1/s")  # type: ignore[call-arg]
+    comity.AsyncClient(contact="me@example.com", accept=[comity.Accept("pause:30s", status=403)])

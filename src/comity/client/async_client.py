@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
 from types import TracebackType
@@ -17,6 +18,7 @@ from comity.client.base import Base
 from comity.client.cookies import Cookies, jar_of
 from comity.client.headers import HeaderInput
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
+from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
@@ -42,7 +44,7 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
 
 _OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "auth", "cookies", "tls", "proxy", "raise_for",
+    "base_url", "policy", "hosts", "max_connections", "headers", "contact", "auth", "cookies", "tls", "proxy", "raise_for",
     "follow_redirects", "max_redirects", "accept", "on_event", "transport", "clock",
 )  # fmt: skip
 
@@ -59,6 +61,7 @@ class AsyncClient(Series):
         hosts: other rules for some hosts, by name: a `Policy` or a mapping of the options that differ.
         max_connections: requests in flight over all hosts; None for no bound.
         headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
+        contact: a mail address or URL for the User-Agent, where a server's operator can reach you.
         auth: who asks: (user, password), a `Bearer`, a `TokenSource`, or a function of the request that returns headers and
             is called when its turn has come. With a `base_url` it goes to its origin alone.
         tls: whom this client trusts and as whom it comes; None trusts what the system trusts.
@@ -92,6 +95,7 @@ class AsyncClient(Series):
         hosts: Mapping[str, PolicyGiven] | None = None,
         max_connections: int | None = 500,
         headers: HeaderInput | None = None,
+        contact: str | None = None,
         auth: AuthGiven | None = None,
         tls: TLS | None = None,
         proxy: str | None = None,
@@ -106,7 +110,7 @@ class AsyncClient(Series):
         **options: Unpack[PolicyOptions],
     ) -> None:
         check_choice(raise_for, "raise_for", RAISE_FOR)
-        self._base = Base(base_url, headers)
+        self._base = Base(base_url, headers, contact)
         self._auth, self._cookies = auth_of(auth), jar_of(cookies)
         if self._auth is not None and self._base.has("authorization"):
             raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
@@ -120,6 +124,34 @@ class AsyncClient(Series):
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
         self._transport = chosen(transport, tls, proxy)
         self._underway = Underway()
+        self._presets: Mapping[str, Any] = {}
+
+    def with_options(self, **options: Unpack[ViewOptions]) -> Self:
+        """Return a view of this client: the same connections, limits and statistics, with other defaults.
+
+        A request's own options still win. Closing the view closes the client.
+
+        Args:
+            options: headers, over the client's (None leaves one out), and priority, timeout, deadline, retry, raise_for and
+                accept as for `request`.
+
+        Raises:
+            OptionsError: a value cannot be used, or there is no such option.
+
+        Example:
+            background = api.with_options(priority=9, deadline=None, retry=5)
+        """
+        changes: dict[str, Any] = {"_presets": {**self._presets, **presets(options)}}
+        if "headers" in options:
+            changes["_base"] = self._base.with_headers(options["headers"])
+        if "raise_for" in options:
+            check_choice(options["raise_for"], "raise_for", RAISE_FOR)
+            changes["_raise_for"] = options["raise_for"]
+        if "accept" in options:
+            changes["_accept"] = accept_rules(options["accept"])
+        view = copy(self)
+        vars(view).update(changes)
+        return view
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
@@ -150,6 +182,8 @@ class AsyncClient(Series):
         return self._engine.clock
 
     def _ask(self, method: str, url: str, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+        if self._presets:
+            options = {**self._presets, **options}
         return self._request(method, url, **options)
 
     async def _request(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import comity
+from copy import copy
+
 from comity import redact
 from comity.client import address
 from comity.client.address import Origin
 from comity.client.decoding import ACCEPTED
 from comity.client.headers import HeaderInput, Headers, checked, merged
+from comity.client.user_agent import user_agent
 from comity.errors import InvalidRequest, OptionsError
 
 
@@ -17,6 +19,7 @@ class Base:
     Args:
         base_url: where relative URLs go; "" when there is none.
         headers: added to every request; those that are secrets go to the origin of `base_url` alone, if there is one.
+        contact: an address for the User-Agent.
 
     Raises:
         OptionsError: one of them cannot be used.
@@ -24,14 +27,27 @@ class Base:
 
     __slots__ = ("_all", "_origin", "_public", "url")
 
-    def __init__(self, base_url: str, headers: HeaderInput | None) -> None:
+    def __init__(self, base_url: str, headers: HeaderInput | None, contact: str | None = None) -> None:
         self.url = base_url
         self._origin = _base_origin(base_url) if base_url != "" else None
-        own = Headers(
-            (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", f"comity/{comity.__version__}"))
-        )
+        own = (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", user_agent(contact)))
+        self._take(Headers(own), headers)
+        if contact is not None and self._all.get("user-agent") != own[-1][1]:
+            raise OptionsError("contact", contact, reason="headers say something else as User-Agent")
+
+    def with_headers(self, headers: HeaderInput | None) -> Base:
+        """Return the same base with other headers over these.
+
+        Raises:
+            OptionsError: they cannot be used.
+        """
+        changed = copy(self)
+        changed._take(self._all, headers)  # noqa: SLF001 - it is one of us
+        return changed
+
+    def _take(self, defaults: Headers, headers: HeaderInput | None) -> None:
         try:
-            self._all = merged(own, checked(headers or ()))
+            self._all = merged(defaults, checked(headers or ()))
         except InvalidRequest as error:
             raise OptionsError("headers", headers, reason=str(error), secret=True) from None
         for name in ("content-length", "idempotency-key"):

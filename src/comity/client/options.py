@@ -16,7 +16,7 @@ from comity.errors import OptionsError
 from comity.policy.header_names import HeaderNames
 from comity.policy.naming import check_names
 from comity.policy.options import OPTIONS, Policy, RateGiven
-from comity.policy.retry import Retry
+from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
 
 RaiseFor = Literal["never", "error", "non_2xx"]
@@ -26,6 +26,9 @@ RAISE_FOR = ("never", "error", "non_2xx")
 
 Seconds = float | timedelta | str
 
+
+RetryGiven = Retry | BackoffFunction | int | None
+"""A Retry, the number of retries, or a function of RetryInfo that alone decides; None for the default."""
 
 AuthGiven = tuple[str, str] | Auth | Sign
 """User and password, a `Bearer`, a `TokenSource`, or a function of the request that returns headers."""
@@ -50,7 +53,7 @@ class PolicyOptions(TypedDict, total=False):
     queue_timeout: Seconds | None
     ageing: Seconds | None
     learn_gap: bool
-    retry: Retry | int | None
+    retry: RetryGiven
     timeout: Timeout | Seconds | None
     deadline: Seconds | None
     header_names: HeaderNames | None
@@ -69,7 +72,7 @@ class RequestOptions(TypedDict, total=False):
     idempotency_key: str | bool | None
     timeout: Timeout | Seconds | None
     deadline: Seconds | None
-    retry: Retry | int | None
+    retry: RetryGiven
     raise_for: RaiseFor | None
     expose_cookies: bool
     auth: AuthGiven | None

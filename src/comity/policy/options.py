@@ -11,7 +11,7 @@ from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
 from comity.policy.naming import check_names, named_options
 from comity.policy.rate import Rate
-from comity.policy.retry import Retry
+from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Seconds, as_ns, duration, flag, integer, is_off
 
@@ -32,7 +32,7 @@ class Policy:
         queue_timeout: the longest wait for a turn.
         ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
         learn_gap: let 429s widen the gap between starts (250 ms, doubling to 10 s) and 20 successes in a row halve it.
-        retry: a `Retry`, or a number of retries.
+        retry: a `Retry`, a number of retries, or a function of `RetryInfo` that returns seconds or None; see `Retry.of`.
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
         header_names: the API's own names of quota headers, besides the usual ones.
@@ -71,7 +71,7 @@ class Policy:
         queue_timeout: Seconds | None = None,
         ageing: Seconds | None = 60.0,
         learn_gap: bool = True,
-        retry: Retry | int | None = None,
+        retry: Retry | BackoffFunction | int | None = None,
         timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,

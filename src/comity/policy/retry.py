@@ -29,6 +29,9 @@ from comity.policy.units import Seconds, as_ns, duration, flag, integer, plain_f
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """RFC 9110, 9.2.2."""
 
+_UNBOUNDED = 1 << 62
+"""More attempts than anybody can make: a function alone says when to stop."""
+
 Why = Literal["attempts", "refusals", "method", "body", "retry_after", "deadline", "backoff", "bad", "cancelled"]
 """Why a call is given up.
 
@@ -138,13 +141,26 @@ class Retry:
         )
 
     @classmethod
-    def of(cls, value: Retry | int | None) -> Retry:
+    def of(cls, value: Retry | BackoffFunction | int | None) -> Retry:
         """Return a Retry as it is; a number is `retries`; None the default.
+
+        A function is the `backoff`, and nothing else bounds how often it is asked: it alone ends the retries, by returning
+        None or False. What may not be repeated is not sent again even so, and a Retry-After stays the least wait.
 
         Raises:
             OptionsError: it is none of these.
+
+        Example:
+            >>> Retry.of(lambda info: 0.5 if info.index < 5 else None).refusals
+            0
         """
-        return value if isinstance(value, Retry) else cls(retries=value)
+        if isinstance(value, Retry):
+            return value
+        if not callable(value):
+            return cls(retries=value)
+        if isinstance(value, type):
+            raise OptionsError("retry", value, "a Retry(...), a number of retries or a function of RetryInfo")
+        return cls(attempts=_UNBOUNDED, refusals=0, backoff=value)
 
     def repeatable(self, request: Any) -> bool:
         """Return whether a request may be sent again although something of it may have arrived.
