@@ -126,8 +126,19 @@ def test_a_failure_is_a_value_that_says_whose_it_is(clock):
     assert (type(status), number(status.request)) == (StatusError, 1)
     assert (type(connect), number(connect.request)) == (ConnectFailed, 2)
     assert (type(no_url), type(no_item), no_item.request) == (InvalidRequest, InvalidRequest, 7)
-    assert "did you mean priority" in str(name)
-    assert (type(value), value.option) == (OptionsError, "priority")
+    assert (type(name), name.request, "did you mean priority" in str(name)) == (InvalidRequest, items[5], True)
+    assert (type(value), value.request) == (InvalidRequest, items[6])
+
+
+@pytest.mark.parametrize("errors", ["raise", "return"])
+def test_an_option_of_all_requests_that_cannot_be_used_ends_the_loop(clock, errors):
+    api = server(clock)
+
+    async def main():
+        with pytest.raises(OptionsError, match="priority=99"):
+            await numbers(api.map(targets(9), errors=errors, priority=99))
+
+    clock.run(main())
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -69,7 +69,6 @@ def test_of_both_the_later_counts(clock):
 
 @pytest.mark.parametrize(("elapsed", "wait"), [(0, 2), (4.9, 2), (5, 4), (15, 8), (29, 8), (30, 16), (9999, 16)])
 def test_where_the_server_names_no_time_looks_grow_rarer(clock, elapsed, wait):
-    """NP-041"""
     assert poll(clock).wait(response(), elapsed) == wait
 
 
@@ -97,12 +96,10 @@ def test_or_are_as_far_apart_as_the_caller_says(clock, draw, wait):
     ],
 )
 def test_a_hint_that_is_no_plausible_number_is_absent(body, seconds):
-    """NP-040, NP-048"""
     assert next_poll(response(body)) == seconds
 
 
 def test_it_ends_with_the_first_answer_that_is_finished(clock):
-    """NP-046"""
     api, times = client(clock, Answer(202, headers={"Retry-After": "1"}), Answer(202, json={"nextPollMs": 2000}), 200)
     assert clock.run(api.poll("/jobs/1")).status_code == 200
     first, second, third = times
@@ -111,7 +108,6 @@ def test_it_ends_with_the_first_answer_that_is_finished(clock):
 
 
 def test_a_200_with_a_next_poll_is_unfinished_and_one_without_is_the_end(clock):
-    """NP-040, NP-043"""
     api, times = client(clock, Answer(200, json={"data": {"nextPollMs": 1000}}), Answer(200, json={"status": "ready"}))
     assert clock.run(api.poll("/jobs/1")).data == {"status": "ready"}
     assert len(times) == 2

@@ -95,7 +95,7 @@ def errors_carry_fields(error: comity.RequestError) -> None:
 async def answers_of_many_requests_are_typed(api: comity.AsyncClient) -> None:
     assert_type([each async for each in api.map(["/1", ("POST", "/2"), {"url": "/3"}])], list[comity.Response])
     async for answer in api.map(["/1"], errors="return"):
-        assert_type(answer, comity.Response | comity.RequestError | comity.OptionsError)
+        assert_type(answer, comity.Response | comity.RequestError)
 
 
 async def pages_and_polls_are_typed(api: comity.AsyncClient) -> None:

@@ -19,9 +19,6 @@ Item = str | tuple[str, str] | Mapping[str, Any]
 
 Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
-Failed = RequestError | OptionsError
-"""What `errors="return"` puts among the answers; a request that was refused before it was sent is the error's `.request`."""
-
 
 def answers(
     ask: Ask,
@@ -31,7 +28,7 @@ def answers(
     ahead: int,
     ordered: bool,
     errors: MapErrors,
-) -> AsyncGenerator[Response | Failed, None]:
+) -> AsyncGenerator[Response | RequestError, None]:
     """Yield the answer of every request.
 
     Args:
@@ -50,14 +47,13 @@ def answers(
     if isinstance(requests, (str, bytes, Mapping)) or not isinstance(requests, (Iterable, AsyncIterable)):
         raise OptionsError("requests", type(requests).__name__, "an iterable of URLs, (method, url) pairs or mappings")
 
-    async def send(item: Item) -> Response | Failed:
+    async def send(item: Item) -> Response | RequestError:
         try:
-            method, url, own = _taken_apart(item)
-            answer: Response = await ask(method, url, {**options, **own})
+            answer: Response = await _sent(ask, item, options)
         except ClientClosed:  # no failure of this request: none that follows could be sent
             raise
-        except (RequestError, OptionsError) as error:
-            if isinstance(error, RequestError) and error.request is None:
+        except RequestError as error:
+            if error.request is None:
                 error.request = item
             if errors == "raise":
                 raise
@@ -65,6 +61,17 @@ def answers(
         return answer
 
     return each_result(send, requests, ahead, ordered=ordered)
+
+
+async def _sent(ask: Ask, item: Item, options: Mapping[str, Any]) -> Response:
+    method, url, own = _taken_apart(item)
+    try:
+        answer: Response = await ask(method, url, {**options, **own})
+    except OptionsError as error:
+        if not own:  # then it is an option of all of them
+            raise
+        raise InvalidRequest(str(error), request=item) from None
+    return answer
 
 
 def _taken_apart(item: object) -> tuple[str, str, Mapping[str, Any]]:

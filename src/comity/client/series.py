@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from comity.client import mapping, pages, typed
-from comity.client.mapping import Failed, Item, MapErrors
+from comity.client.mapping import Item, MapErrors
 from comity.client.options import RequestOptions
 from comity.client.pages import NextPage
 from comity.client.polling import Done, Poll
 from comity.client.response import Response
 from comity.client.verbs import Verbs
 from comity.engine.clock import Clock
+from comity.errors import RequestError
 from comity.policy.units import Seconds
 
 T = TypeVar("T")
@@ -25,9 +27,9 @@ class Series(Verbs):
     """How many requests `map` has in hand."""
 
     @property
+    @abstractmethod
     def _clock(self) -> Clock:
         """On which `poll` waits."""
-        raise NotImplementedError
 
     @overload
     def map(
@@ -46,7 +48,7 @@ class Series(Verbs):
         ordered: bool = False,
         errors: Literal["return"],
         **options: Unpack[RequestOptions],
-    ) -> AsyncGenerator[Response | Failed, None]: ...
+    ) -> AsyncGenerator[Response | RequestError, None]: ...
     def map(
         self,
         requests: Iterable[Item] | AsyncIterable[Item],
@@ -64,7 +66,7 @@ class Series(Verbs):
                 options of `request`. They are read ahead up to 8 for each slot of the widest `concurrency`.
             ordered: in the order of the requests; else as the answers come.
             errors: "raise" a failure in its place, which ends the loop, or "return" it as a value among the answers; its
-                `.request` says whose it is.
+                `.request` says whose it is. A request that cannot be sent as it stands is an InvalidRequest.
             options: of `request`, for all of them; a request's own win.
 
         Raises:
