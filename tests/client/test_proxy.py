@@ -15,11 +15,11 @@ from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
 from comity.client.proxy import MAX_ANSWER, Proxy
 from comity.client.tls import TLS, system_context
-from comity.errors import ConnectFailed, OptionsError, RequestError, StatusError, TimedOut
+from comity.errors import BadResponse, ConnectFailed, OptionsError, RequestError, StatusError, TimedOut
 from comity.policy.timeouts import Timeout
 from tests.client.certificate import CA, CLIENT_CERT, CLIENT_KEY, HOME, OTHER_CA, serving
 from tests.client.connect_proxy import OPENED, ConnectProxy
-from tests.client.scripted import Scripted, answer, hang, in_turn, ok, refused as refused_by_rate, status
+from tests.client.scripted import Peer, Scripted, answer, hang, in_turn, ok, once, refused as refused_by_rate, status
 
 TRUSTING = TLS(ca=CA)
 SHORT = 0.05
@@ -169,6 +169,56 @@ async def test_the_options_of_the_client_do_not_vouch_for_the_proxy():
             assert (error.phase, error.code) == ("connect", "CERTIFICATE_VERIFY_FAILED")
             assert "with the proxy, TLS: certificate verify failed" in str(error)
         assert proxy.heads == []
+
+
+@pytest.mark.parametrize("framing", ["length", "until the end"])
+async def test_a_large_answer_comes_whole_as_fast_as_it_is_read(proxy_tls, framing):
+    body = bytes(range(256)) * 20_000
+    length = f"Content-Length: {len(body)}\r\n" if framing == "length" else ""
+    script = once(f"HTTP/1.1 200 OK\r\n{length}\r\n".encode() + body)
+    async with ConnectProxy(tls=proxy_tls) as proxy, Scripted(script, tls=serving()) as server, through(proxy) as api:
+        assert (await api.get(server.url)).content == body
+        assert (await api.get(server.url)).content == body
+        assert proxy.tunnels == 2
+
+
+async def test_a_target_that_misses_a_certificate_gets_no_request(proxy_tls):
+    async with (
+        ConnectProxy(tls=proxy_tls) as proxy,
+        Scripted(hang, tls=serving(wants=CA)) as server,
+        through(proxy) as api,
+    ):
+        with pytest.raises(RequestError):  # how it is refused depends on the version of TLS
+            await api.get(server.url)
+        assert server.seen == []
+
+
+async def test_a_target_that_speaks_no_tls_is_a_failed_connection(proxy_tls):
+    async def plain(peer: Peer) -> None:
+        await peer.reader.read(1)
+        await peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with ConnectProxy(tls=proxy_tls) as proxy, Scripted(plain) as server:
+        error = await failed(through(proxy), server.url.replace("http:", "https:"))
+        assert (error.phase, error.sent) == ("tls", "no")
+        assert "TLS: " in str(error)
+        await proxy.until(lambda proxy: proxy.open == 0)
+
+
+async def test_a_damaged_record_ends_the_answer(proxy_tls):
+    async def damaged(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab")
+        raw = peer.writer.transport.get_extra_info("socket").dup()
+        with raw:
+            raw.setblocking(True)
+            raw.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+        await peer.gone()
+
+    async with ConnectProxy(tls=proxy_tls) as proxy, Scripted(damaged, tls=serving()) as server, through(proxy) as api:
+        with pytest.raises(BadResponse, match="2 of 9 bytes"):
+            await api.get(server.url)
+    await proxy.until(lambda proxy: proxy.open == 0)
 
 
 async def test_a_proxy_is_its_clients_alone_and_none_comes_from_the_environment(target, monkeypatch):

@@ -37,6 +37,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._shaken = False
         self._stopped = False  # the inner protocol wants no data now
+        self._done = False  # it gets none any more
         self._failure: Exception | None = None
         self._unsent = bytearray()
 
@@ -75,6 +76,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever waits. An end without TLS's own goodbye is taken for one, as the loops do."""
         if self._shaken:
+            self._stopped = False
+            self._read()  # what it did not want yet; the loops deliver that too
             self._inner.connection_lost(self._failure or exc)
         else:
             self._settle(exc or ConnectionResetError("it was closed within the handshake"))
@@ -88,6 +91,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
 
     def close(self) -> None:
         """Say goodbye and close when everything is sent."""
+        self._done = True
         with suppress(ssl.SSLError):  # the peer's own goodbye is not waited for
             self._tls.unwrap()
         self._flush()
@@ -95,6 +99,7 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once."""
+        self._done = True
         self._outer.abort()
 
     def is_closing(self) -> bool:
@@ -107,10 +112,9 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         self._outer.pause_reading()
 
     def resume_reading(self) -> None:
-        """Deliver again, first what is here already."""
+        """Deliver again, first what is here already: what comes after it (an end, say) has to wait."""
         self._stopped = False
-        self._outer.resume_reading()
-        asyncio.get_running_loop().call_soon(self._read)
+        asyncio.get_running_loop().call_soon(self._go_on)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set them for the outer connection."""
@@ -124,6 +128,11 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         """Return what is known of this TLS, or of the outer connection."""
         own = {"sslcontext": self._context, "ssl_object": self._tls}
         return own[name] if name in own else self._outer.get_extra_info(name, default)
+
+    def _go_on(self) -> None:
+        self._read()
+        if not self._stopped:
+            self._outer.resume_reading()
 
     def _shake(self) -> None:
         try:
@@ -154,17 +163,14 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
     def _read(self) -> None:
         """Deliver what can be decrypted."""
         try:
-            while not self._stopped and not self._outer.is_closing():
+            while not self._stopped and not self._done:
                 data = self._tls.read(_READ)
-                if not data:
+                if not data:  # the peer's goodbye
                     self.close()
-                    break
+                    return
                 self._inner.data_received(data)
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
-            self.close()
-            return
         except ssl.SSLError as error:
             self._fail(error)
             return
@@ -187,6 +193,6 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
             self._outer.write(self._outgoing.read())
 
     def _fail(self, error: Exception) -> None:
-        self._failure = error
+        self._failure, self._done = error, True
         self._flush()
         self._outer.close()
