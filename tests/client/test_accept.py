@@ -166,6 +166,7 @@ def test_a_pause_longer_than_allowed_ends_the_call_as_a_refusal_does(clock):
         (Accept("fail", status=201, json="error"), False),
         (Accept("fail", when=lambda answer: b"busy" in answer.content), True),
         (Accept("fail", json="error", when=lambda answer: False), False),
+        ([Accept("ok", json="missing"), Accept("ok", json="none"), Accept("fail", json="error")], True),
     ],
 )
 def test_a_rule_fits_when_all_of_its_conditions_hold(clock, rule, matches):
@@ -243,7 +244,7 @@ def test_a_refusal_with_a_broken_body_still_pauses_the_host(clock):
         lambda: Accept("fail", status="200"),
         lambda: Accept("fail", status=[200, True]),
         lambda: Accept("fail", json="a..b"),
-        lambda: Accept("fail", equals=3),
+        lambda: Accept("fail", status=200, equals=3),
         lambda: Accept("fail", json="a", equals=object()),
         lambda: Accept("fail", when="yes"),
         lambda: Accept("fail", stauts=200),
@@ -255,6 +256,10 @@ def test_a_refusal_with_a_broken_body_still_pauses_the_host(clock):
 def test_a_rule_that_cannot_be_used_is_refused(make):
     with pytest.raises(OptionsError):
         make()
+
+
+def test_a_rule_shows_its_conditions():
+    assert "json='error.code', equals='busy'" in repr(Accept("retry", json="error.code", equals="busy"))
 
 
 def test_functions_that_have_to_be_awaited_are_refused():

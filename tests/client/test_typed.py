@@ -71,6 +71,7 @@ def response(body, content_type="application/json", code=200, method="GET"):
         (b"null", User | None, None),
         (b'"red"', Colour, Colour.RED),
         (b"3", Annotated[int, msgspec.Meta(ge=1)], 3),
+        (b"3", Annotated[int, msgspec.Meta(extra={"no": "hash"})], 3),
         (b"\xef\xbb\xbf[1]", list[int], [1]),
         (b'["\\ud800"]', list[str], ["\ud800"]),
     ],

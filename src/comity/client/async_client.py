@@ -301,7 +301,8 @@ class AsyncClient(Series):
     async def _send(
         self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
     ) -> Exchange[Response]:
-        slot.whole = bool(terms.accept)
+        if terms.accept:
+            slot.whole = True
         self._underway.begin(slot)
         try:
             if signer is None and self._cookies is None:

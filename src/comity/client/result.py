@@ -40,10 +40,11 @@ def result(
         raise _limited(request, response, settled.until, clock)
     if settled.error is not None:
         raise _failed(settled.error, attempts, deadline)
-    status = settled.outcome.meaning or response.status_code
+    counts_as = settled.outcome.counts_as
+    status = response.status_code if counts_as is None else counts_as
     if raise_for == "never" or 200 <= status < 300 or (raise_for == "error" and status < 400):
         return response
-    raise response.error() if settled.outcome.counts_as is None else _judged(response, status)
+    raise response.error() if counts_as is None else _judged(response, counts_as)
 
 
 def _failed(error: RequestError, attempts: tuple[Attempt, ...], deadline: float | None) -> RequestError:

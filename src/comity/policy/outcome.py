@@ -44,13 +44,13 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Whether this is an answer below 400."""
-        meaning = self.meaning
-        return meaning is not None and meaning < 400
+        status = self.status if self.counts_as is None else self.counts_as
+        return status is not None and status < 400
 
     @property
     def refused(self) -> bool:
         """Whether the server refused by rate (429)."""
-        return self.meaning == 429
+        return (self.status if self.counts_as is None else self.counts_as) == 429
 
 
 def asks_again(status: int) -> bool:
