@@ -462,6 +462,45 @@ def test_threads_share_one_fetch():
     assert (seen, login.calls) == (["Bearer t1"] * 4, 1)
 
 
+async def test_a_fetch_that_times_out_by_itself_fails_with_its_own_words():
+    def fetch() -> tuple[str, float]:
+        raise TimeoutError("the login server is silent")
+
+    async with AsyncClient("http://h", transport=ScriptedTransport(200), auth=comity.TokenSource(fetch)) as api:
+        with pytest.raises(AuthFailed, match="TimeoutError: the login server is silent"):
+            await api.get("/")
+
+
+def test_a_fetch_that_is_cancelled_is_begun_again_by_who_waits():
+    clock, login = VirtualClock(), Login(takes=5.0)
+
+    async def use() -> None:
+        source = login.source()
+        async with AsyncClient("http://h", transport=ScriptedTransport(200), clock=clock, auth=source) as api:
+            waiting = asyncio.create_task(api.get("/"))
+            await asyncio.sleep(1)
+            [fetching] = [task for task in asyncio.all_tasks() if "_fly" in repr(task.get_coro())]
+            fetching.cancel()
+            assert (await waiting).status_code == 200
+        assert asked(api._transport) == ["Bearer t2"]
+
+    assert at(clock, use) == 6.0
+
+
+@pytest.mark.parametrize("fault", [status(404, "Content-Encoding: gzip"), None])
+async def test_an_error_speaks_of_the_request_as_the_caller_gave_it(fault):
+    async with (
+        Scripted(in_turn(fault)) as server,
+        AsyncClient(server.url, auth=comity.Bearer("SECRET"), cookies=True, retry=0) as api,
+    ):
+        with pytest.raises(RequestError) as caught:
+            await api.post("/", content=b"x")
+        head = getattr(caught.value, "response", None)
+        assert (head is None) == (fault is None)
+        for request in (caught.value.request, caught.value.request if head is None else head.request):
+            assert "authorization" not in request.headers
+
+
 def test_auth_errors_are_request_errors_that_may_pass_later():
     assert issubclass(AuthFailed, RequestError)
     assert AuthFailed("x").retryable

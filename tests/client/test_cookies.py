@@ -52,6 +52,7 @@ def sent(jar: comity.Cookies, url: str, wall: int = NOW) -> str:
         ("__secure-a", None),
         ("a=" + "b" * 4095, ("a", "b" * 4095)),
         ("a=" + "b" * 4096, None),
+        ("a=b; Path=/" + "x" * 1024, ("a", "b")),
     ],
 )
 def test_a_field_is_read_as_a_name_and_a_value(text, pair):

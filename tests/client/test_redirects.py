@@ -282,6 +282,14 @@ async def test_a_chain_longer_than_allowed_is_refused(most, raises):
         assert (len(caught.value.history), len(server.seen), len(caught.value.attempts)) == (most, most + 1, 1)
 
 
+async def test_https_is_not_left_for_http_whatever_answers_are_to_be_raised():
+    transport = ScriptedTransport(Answer(301, headers={"Location": "http://h/"}))
+    async with AsyncClient(transport=transport, follow_redirects=True, raise_for="never") as api:
+        with pytest.raises(RedirectRefused, match="from https to http") as caught:
+            await api.get("https://h/")
+        assert (len(transport.requests), caught.value.retryable) == (1, False)
+
+
 async def test_a_circle_ends_when_it_closes():
     async with Scripted(in_turn(to("/b"), to("/a"), OK)) as server, AsyncClient(follow_redirects=True) as api:
         with pytest.raises(RedirectRefused, match="circle"):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from inspect import isawaitable
 from typing import Any
 
@@ -38,18 +39,17 @@ class Auth(ABC):
     async def headers(self, request: Request) -> Given:
         """Return the fields for a request whose turn has come; quick, for it holds a slot meanwhile."""
 
-    def stale(self, clock: Clock) -> bool:  # noqa: ARG002 - what never changes asks no clock
-        """Return whether something has to be fetched before `headers` can be asked."""
-        return False
 
-    async def renew(self, clock: Clock, refused: Given) -> str:  # noqa: ARG002 - the same
+class Renewing(Auth):
+    """Auth that has to be fetched, and fetched again."""
+
+    @abstractmethod
+    def stale(self, clock: Clock) -> bool:
+        """Return whether that is due before `headers` can be asked."""
+
+    @abstractmethod
+    async def renew(self, clock: Clock, refused: Given) -> str:
         """Fetch it, because it is stale or a server has `refused` these fields; return why that failed, "" if it did not."""
-        return ""
-
-    @property
-    def renewable(self) -> bool:
-        """Whether a 401 is worth another try."""
-        return False
 
 
 class Bearer(Auth):
@@ -119,11 +119,12 @@ class Signer:
         limit: the same in seconds from its beginning, for people.
     """
 
-    __slots__ = ("_auth", "_clock", "_deadline", "_fields", "_limit", "_request")
+    __slots__ = ("_auth", "_clock", "_deadline", "_fields", "_limit", "_request", "_source")
 
     def __init__(self, auth: Auth, request: Request, clock: Clock, deadline: int | None, limit: float | None) -> None:
         self._auth, self._request, self._clock = auth, request, clock
         self._deadline, self._limit = deadline, limit
+        self._source = auth if isinstance(auth, Renewing) else None
         self._fields: Given = ()
 
     async def signed(self) -> Request:
@@ -134,7 +135,8 @@ class Signer:
 
     def needs(self) -> Aside | None:
         """Return what has to be waited for before the request can be sent."""
-        return Aside(self._fetch) if self._auth.stale(self._clock) else None
+        source = self._source
+        return Aside(partial(self._fetch, source)) if source is not None and source.stale(self._clock) else None
 
     async def run(self, call: Callable[[], Awaitable[Settled[Response]]]) -> Settled[Response]:
         """Make a call, and once more with a new token when the first is refused with 401.
@@ -143,14 +145,17 @@ class Signer:
             AuthFailed: no token could be had.
             TimedOut: not within the deadline.
         """
-        if self._auth.stale(self._clock):
-            await self._fetch()
+        source = self._source
+        if source is None:
+            return await call()
+        if source.stale(self._clock):
+            await self._fetch(source)
         settled = await call()
-        if settled.outcome.status != 401 or settled.error is not None or not self._auth.renewable:
+        if settled.outcome.status != 401 or settled.error is not None:
             return settled
         before = (*settled.attempts[:-1], replace(settled.attempts[-1], decision="retry"))
         try:
-            await self._fetch(self._fields)
+            await self._fetch(source, refused=self._fields)
             settled = await call()
         except RequestError as error:
             error.attempts = (*before, *_numbered(error.attempts, len(before)))
@@ -158,12 +163,12 @@ class Signer:
         settled.attempts = (*before, *_numbered(settled.attempts, len(before)))
         return settled
 
-    async def _fetch(self, refused: Given = ()) -> None:
+    async def _fetch(self, source: Renewing, refused: Given = ()) -> None:
         left = None if self._deadline is None else max(0, self._deadline - self._clock.now()) / 1e9
         limit = asyncio.timeout(left)
         try:
             async with limit:
-                failure = await self._auth.renew(self._clock, refused)
+                failure = await source.renew(self._clock, refused)
         except TimeoutError:
             seconds = self._limit or 0.0
             text = f"{self._line()}: the deadline of {seconds:.6g} s passed while a token was fetched; nothing was sent"

@@ -11,7 +11,7 @@ from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from comity import redact
-from comity.client.auth import PATIENCE, Auth, bearer, told
+from comity.client.auth import PATIENCE, Renewing, bearer, told
 from comity.client.headers import Given
 from comity.client.request import Request
 from comity.engine.clock import Clock
@@ -28,7 +28,7 @@ _PAUSE = NS
 _CANCELLED = "cancelled"
 
 
-class TokenSource(Auth):
+class TokenSource(Renewing):
     """A token that is fetched when it is first needed, again shortly before it expires, and once when it is refused.
 
     All requests that wait for a token share one fetch, and a failed fetch fails them all. Waiting for it they hold no
@@ -66,11 +66,6 @@ class TokenSource(Auth):
         """Forget a fetch that is under way; in a child process nobody ends it."""
         self._lock = threading.Lock()
         self._flight: _Flight | None = None
-
-    @property
-    def renewable(self) -> bool:
-        """Whether a 401 is worth another try."""
-        return True
 
     def stale(self, clock: Clock) -> bool:
         """Return whether a token has to be fetched first."""
