@@ -242,3 +242,33 @@ async def test_no_error_shows_a_secret(caplog):
     assert {"403", "ConnectFailed", "TimedOut"} <= {
         word for word in ("403", "ConnectFailed", "TimedOut") if word in shown
     }
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        (None, {}),
+        (b"/x", {}),
+        (None, {"params": {"a": 1}}),
+        ("/x", {"params": "a=b"}),
+        ("/x", {"headers": "A: b"}),
+        ("/x", {"headers": 5}),
+    ],
+)
+@pytest.mark.parametrize("base", ["", "http://127.0.0.1:1"])
+async def test_what_cannot_be_a_request_is_an_error_of_ours_before_anything_is_sent(base, url, options):
+    """CP-078"""
+    async with AsyncClient(base) as api:
+        with pytest.raises(InvalidRequest) as caught:
+            await api.get(url, **options)
+    assert caught.value.attempts == ()
+
+
+@pytest.mark.parametrize(
+    "options", [{"hosts": 1}, {"hosts": {None: {}}}, {"hosts": {"a b": {}}}, {"headers": 1}, {"headers": "A: b"}]
+)
+def test_what_cannot_be_a_client_is_an_error_of_ours(options):
+    [option] = options
+    with pytest.raises(OptionsError) as caught:
+        AsyncClient(**options)
+    assert caught.value.option == option

@@ -177,3 +177,9 @@ def test_no_wait_is_negative_or_over_the_ceiling(base, factor, cap, jitter, step
     wait = backoff.wait(index, draw)
     assert 0 <= wait <= (FOREVER if cap is None else cap) * NS + 1
     assert wait == backoff.wait(index, draw)
+
+
+@pytest.mark.parametrize("steps", [1, "1, 3", b"13", (), {1, 3}])
+def test_steps_that_are_no_sequence_of_durations_are_refused(steps):
+    with pytest.raises(OptionsError, match=r"backoff\.steps"):
+        Backoff(steps=steps)

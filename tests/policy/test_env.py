@@ -136,3 +136,12 @@ def test_what_cannot_start_a_variable_is_refused(prefix):
 def test_the_process_environment_is_read_by_default(monkeypatch):
     monkeypatch.setenv("COMITY_TEST_CONCURRENCY", "17")
     assert Policy.from_env("COMITY_TEST")[0].concurrency == 17
+
+
+@pytest.mark.parametrize(
+    ("prefix", "default", "option"), [(1, None, "prefix"), (None, None, "prefix"), ("A", 5, "default")]
+)
+def test_a_prefix_is_text_and_a_default_is_a_policy(prefix, default, option):
+    with pytest.raises(OptionsError) as caught:
+        Policy.from_env(prefix, default, environ={})
+    assert caught.value.option == option

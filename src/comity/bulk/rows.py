@@ -17,11 +17,11 @@ from comity.client import address
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
 from comity.policy import units
+from comity.policy.token import is_token
 
 Id = str | int
 T = TypeVar("T")
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
 _MANY_HOSTS = 10_000
 _JSON_TYPE = {"content-type": "application/json"}
 
@@ -281,7 +281,7 @@ class RowParser:
             raise RowError("url", "the url is missing")
         host = self._host(url)
         method = spec.method or self.method or "GET"
-        if not _TOKEN.fullmatch(method):
+        if not is_token(method):
             raise RowError("method", f"{method!r} is no HTTP method")
         row = Row(
             line=line,

@@ -17,11 +17,11 @@ from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
+from comity.policy.token import is_token
 from comity.policy.units import duration, is_off, parse_integer
 
 _SIZE = re.compile(r"([0-9]{1,15}) ?([kmg]i?b?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".parquet"})
 _MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
 _HOST = "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms'"
@@ -167,7 +167,7 @@ def size(text: str, option: str) -> int | None:
 
 def method(text: str) -> str:
     """Return a method in upper case."""
-    if not _TOKEN.fullmatch(text):
+    if not is_token(text):
         raise OptionsError("--method", text, "an HTTP method such as POST")
     return text.upper()
 
@@ -181,7 +181,7 @@ def progress(text: str) -> Kind:
 
 def header_name(text: str, option: str) -> str:
     """Return a header's name."""
-    if not _TOKEN.fullmatch(text):
+    if not is_token(text):
         raise OptionsError(option, text, "the name of a header such as Idempotency-Key")
     return text
 

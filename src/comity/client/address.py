@@ -14,6 +14,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote, unquote_to_bytes
 
 from comity import redact
+from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
 
 Params = Mapping[str, object] | Iterable[tuple[str, object]]
@@ -77,7 +78,12 @@ class Address:
 
 
 def is_absolute(url: str) -> bool:
-    """Tell whether a URL names its own scheme and host."""
+    """Tell whether a URL names its own scheme and host.
+
+    Raises:
+        InvalidRequest: it is no text.
+    """
+    _check_text(url)
     return _ABSOLUTE.match(url) is not None
 
 
@@ -87,8 +93,7 @@ def parse(url: str) -> Address:
     Raises:
         InvalidRequest: it cannot be sent; the message names the part.
     """
-    if not isinstance(url, str):
-        raise InvalidRequest(f"url is a {type(url).__name__}; a text such as 'https://api.example/x' is needed")
+    _check_text(url)
     refused = _REFUSED.search(url)
     if refused is not None:
         what = "a control character" if refused[0].isascii() else "half of a surrogate pair"
@@ -111,8 +116,10 @@ def with_params(url: str, params: Params) -> str:
     Raises:
         InvalidRequest: a name is no text, or a value is no text, number, boolean, None or list of these.
     """
-    pairs = params.items() if isinstance(params, Mapping) else params
-    added = "&".join(f"{name}={value}" for key, given in pairs for name, value in _param(key, given))
+    _check_text(url)
+    added = "&".join(
+        f"{name}={value}" for key, given in pairs_of(params, "params") for name, value in _param(key, given)
+    )
     if not added:
         return url
     head, hash_mark, fragment = url.partition("#")
@@ -125,6 +132,11 @@ def join(base: str, url: str) -> str:
     if not url or url[0] in "?#":
         return f"{base}{url}"
     return f"{base.rstrip('/')}/{url.removeprefix('/')}"
+
+
+def _check_text(url: object) -> None:
+    if not isinstance(url, str):
+        raise InvalidRequest(f"url is a {type(url).__name__}; a text such as 'https://api.example/x' is needed")
 
 
 @lru_cache(maxsize=2048)

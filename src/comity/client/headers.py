@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar, overload
 
 from comity import redact
+from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
+from comity.policy.token import is_token
 
 HeaderInput = Mapping[str, "str | None"] | Iterable[tuple[str, "str | None"]]
 """Headers as a caller writes them: names to values, or pairs. None leaves out the client's header of that name."""
@@ -17,7 +19,6 @@ Given = tuple[tuple[str, "str | None"], ...]
 
 T = TypeVar("T")
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._\-]+)(?::[0-9]{1,5})?")
 _OURS = frozenset({"connection", "host", "transfer-encoding", "upgrade"})
 _FOR_PROXIES = "proxy-authorization"
@@ -108,7 +109,7 @@ def checked(given: HeaderInput) -> Given:
         InvalidRequest: a name is no token, or a value is no text or holds a control character (RFC 9110 section 5.5),
             or the field belongs to the transport; the message names the header and never shows the value.
     """
-    pairs = given.items() if isinstance(given, Mapping) else given
+    pairs = pairs_of(given, "headers")
     result = tuple(pair for name, value in pairs if (pair := _checked(name, value))[0].lower() != _FOR_PROXIES)
     if sum(name.lower() == "host" for name, _ in result) > 1:
         raise InvalidRequest("header host is given twice")
@@ -123,7 +124,7 @@ def merged(defaults: Headers, given: Given) -> Headers:
 
 
 def _checked(name: object, value: object) -> tuple[str, str | None]:
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+    if not is_token(name):
         raise InvalidRequest(f"header name {redact.text(repr(name)[:200])} is no token of RFC 9110")
     if value is None:
         return name, None

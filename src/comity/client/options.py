@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from enum import Enum
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, get_args
 
 from comity.client.accept import AcceptGiven
 from comity.client.address import Params
@@ -18,13 +17,12 @@ from comity.policy.naming import check_names
 from comity.policy.options import OPTIONS, Policy, RateGiven
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
+from comity.policy.units import Seconds
 
 RaiseFor = Literal["never", "error", "non_2xx"]
 """Which whole answers are raised as StatusError: none, those from 400 on, or all but 2xx."""
 
-RAISE_FOR = ("never", "error", "non_2xx")
-
-Seconds = float | timedelta | str
+RAISE_FOR: tuple[str, ...] = get_args(RaiseFor)
 
 
 RetryGiven = Retry | BackoffFunction | int | None

@@ -12,11 +12,11 @@ from comity.client import address, media
 from comity.client.address import Address, Params
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
 from comity.errors import InvalidRequest
+from comity.policy.token import is_token
 
 Content = str | bytes | bytearray | memoryview | None
 """A body that can be sent again: text (as UTF-8) or bytes."""
 
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _NO_HEADERS = Headers()
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -125,7 +125,7 @@ class Request:
 
 
 def _method(method: object) -> str:
-    if not isinstance(method, str) or not _TOKEN.fullmatch(method):
+    if not is_token(method):
         raise InvalidRequest(f"method {redact.text(repr(method)[:80])} is no token of RFC 9110")
     upper = method.upper()
     if upper == "CONNECT":

@@ -185,4 +185,4 @@ def mask_cookies(headers: Headers) -> Headers:
     """Return headers whose `set-cookie` values are masked."""
     if "set-cookie" not in headers:
         return headers
-    return Headers((name, redact.MASK if name.lower() == "set-cookie" else value) for name, value in headers.pairs)
+    return Headers(redact.cookies(headers.pairs))

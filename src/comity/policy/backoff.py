@@ -118,9 +118,9 @@ def _jitter(value: object) -> tuple[float, float] | None:
     raise unusable("backoff.jitter", value, "a range (a, b) with a <= b such as (0.5, 1), or None")
 
 
-def _steps(value: Sequence[Seconds] | None) -> tuple[float, ...] | None:
+def _steps(value: object) -> tuple[float, ...] | None:
     if value is None:
         return None
-    if not value or isinstance(value, str):
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not value:
         raise unusable("backoff.steps", value, "at least one duration, such as (1, 3, 10)")
     return tuple(required(step, "backoff.steps") for step in value)

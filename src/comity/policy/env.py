@@ -39,9 +39,7 @@ def read_environment(
     Raises:
         OptionsError: the prefix is none; or `strict`, and then it lists every mistake.
     """
-    stem = prefix.removesuffix("_")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", stem):
-        raise OptionsError("prefix", prefix, 'the start of a variable\'s name, such as "SUBSTACK"')
+    stem = _stem(prefix)
     options: dict[str, Any] = {}
     wrong: list[OptionsError] = []
     for suffix, (option, read) in _VARIABLES.items():
@@ -60,6 +58,13 @@ def read_environment(
     if changes:
         options["retry"] = _changed(retry, changes)
     return options, [f"{mistake}; the variable is ignored" for mistake in wrong]
+
+
+def _stem(prefix: object) -> str:
+    stem = prefix.removesuffix("_") if isinstance(prefix, str) else ""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", stem):
+        raise OptionsError("prefix", prefix, 'the start of a variable\'s name, such as "SUBSTACK"')
+    return stem
 
 
 def _changed(retry: Retry, changes: dict[str, Any]) -> Retry:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from comity.policy.naming import named_options, unusable
+from comity.policy.token import is_token
 from comity.policy.units import unit_name
 
 
@@ -89,7 +89,7 @@ class HeaderNames:
 def _header_name(value: object, option: str) -> str | None:
     if value is None:
         return None
-    if isinstance(value, str) and re.fullmatch(r"[0-9A-Za-z!#$%&'*+.^_`|~-]+", value):
+    if is_token(value):
         return value.lower()
     raise unusable(option, value, "the name of a header")
 

@@ -40,6 +40,8 @@ class HostRules:
     def __init__(self, default: Policy | None = None, hosts: Mapping[str, PolicyGiven] | None = None) -> None:
         self.default = Policy() if default is None else default
         self._named: dict[str, Policy] = {}
+        if hosts is not None and not isinstance(hosts, Mapping):
+            raise unusable("hosts", hosts, 'a mapping such as {"example.com": {"rate": "50/5s"}}')
         for key, given in (hosts or {}).items():
             if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
                 raise unusable("hosts", key, reason="another key names the same host")
@@ -86,8 +88,8 @@ def _is_address(name: str) -> bool:
     return name.startswith("[") or name.rpartition(".")[2].isdigit()
 
 
-def _key(key: str) -> str:
-    name, port = _split(str(key))
+def _key(key: object) -> str:
+    name, port = _split(key) if isinstance(key, str) else ("", "")
     part_of_address = _is_address(name) and not name.startswith("[") and name.count(".") != 3
     if not _KEY.fullmatch(name + port) or part_of_address:
         raise unusable(

@@ -140,7 +140,9 @@ class Policy:
             >>> Policy.from_env("API", environ={"API_RATE": "60/min", "API_RETRIES": "0"})[0].retry.attempts
             1
         """
-        base = default or cls()
+        if default is not None and not isinstance(default, cls):
+            raise OptionsError("default", default, "a Policy(...)")
+        base = cls() if default is None else default
         changes, warnings = read_environment(
             prefix, base.retry, os.environ if environ is None else environ, strict=strict
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.units import NS, Seconds, flag, integer, parse_rate, required, seconds, unit_name
@@ -57,8 +57,8 @@ class Rate:
         measured: Measured = "client",
         unit: str = "requests",
     ) -> None:
-        check_choice(kind, "kind", ("sliding", "fixed"))
-        check_choice(measured, "measured", ("client", "server"))
+        check_choice(kind, "kind", get_args(Kind))
+        check_choice(measured, "measured", get_args(Measured))
         if isinstance(max, str):
             if per is not None or unit != "requests":
                 raise unusable("max", max, "a whole number, 1 or more", reason="text says window and unit itself")

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from comity.policy.naming import named_options
 from comity.policy.units import Seconds, as_ns, duration
 
+CONNECT = 10.0
+"""How long a connection may take to come about, seconds, unless said otherwise."""
+
 
 @named_options
 @dataclass(frozen=True, init=False)
@@ -47,7 +50,7 @@ class Timeout:
     def __init__(
         self,
         *,
-        connect: Seconds | None = 10.0,
+        connect: Seconds | None = CONNECT,
         send: Seconds | None = 30.0,
         request: Seconds | None = None,
         response: Seconds | None = 30.0,
@@ -74,4 +77,4 @@ class Timeout:
         if isinstance(value, Timeout):
             return value
         limit = duration(value, "timeout", minimum=0.001)
-        return cls(connect=None if limit is None else 10.0, send=None, response=None, idle=None, attempt=limit)
+        return cls(connect=None if limit is None else CONNECT, send=None, response=None, idle=None, attempt=limit)
