@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from comity.client.cookies import Cookies as Cookies
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
+    from comity.client.sync_client import Client as Client
     from comity.client.tls import TLS as TLS
     from comity.client.token_source import TokenSource as TokenSource
     from comity.engine.limiter import Limiter as Limiter
@@ -64,6 +65,7 @@ _HOMES = {
     "comity.client.cookies": ("Cookies",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
+    "comity.client.sync_client": ("Client",),
     "comity.client.tls": ("TLS",),
     "comity.client.token_source": ("TokenSource",),
     "comity.engine.limiter": ("Limiter",),

@@ -44,6 +44,18 @@ async def an_answer_becomes_the_type_that_is_named(api: comity.AsyncClient) -> N
     await api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
 
 
+def the_synchronous_client_has_the_same_types() -> None:
+    with comity.Client("https://api.example.com", rate="100/min", concurrency=5) as api:
+        assert_type(api, comity.Client)
+        assert_type(api.get("/users"), comity.Response)
+        assert_type(api.get("/users", params={"page": 1}, into=list[User]), list[User])
+        assert_type(api.post("/records", json={"name": "a"}, into=Record), Record)
+        assert_type(api.request("GET", "/counts", into=dict[str, int]), dict[str, int])
+        assert_type(api.with_options(priority=9), comity.Client)
+        api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
+    comity.Client("https://api.example.com", rat="100/min")  # type: ignore[call-arg]
+
+
 async def the_limiter_keeps_the_types_of_a_callable() -> None:
     async def twice(number: int) -> int:
         return number * 2

@@ -262,6 +262,7 @@ class AsyncClient(Series):
             longest=rules.max_retry_after,
             deadline=terms.deadline,
             cookies=None if jar is None else lambda address: jar.header(address, clock.wall()),
+            sleep=self._sleep,
         )
 
     def _auth_for(self, request: Request) -> Auth | None:

@@ -51,6 +51,11 @@ class Renewing(Auth):
     async def renew(self, clock: Clock, refused: Given) -> str:
         """Fetch it, because it is stale or a server has `refused` these fields; return why that failed, "" if it did not."""
 
+    async def renew_within(self, left: float | None, clock: Clock, refused: Given) -> str:
+        """Fetch it within `left` seconds, or raise TimeoutError."""
+        async with asyncio.timeout(left):
+            return await self.renew(clock, refused)
+
 
 class Bearer(Auth):
     """A token that does not change (RFC 6750).
@@ -165,10 +170,8 @@ class Signer:
 
     async def _fetch(self, source: Renewing, refused: Given = ()) -> None:
         left = None if self._deadline is None else max(0, self._deadline - self._clock.now()) / 1e9
-        limit = asyncio.timeout(left)
         try:
-            async with limit:
-                failure = await source.renew(self._clock, refused)
+            failure = await source.renew_within(left, self._clock, refused)
         except TimeoutError:
             seconds = self._limit or 0.0
             text = f"{self._line()}: the deadline of {seconds:.6g} s passed while a token was fetched; nothing was sent"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from comity.client import media
@@ -40,6 +40,7 @@ class Poll:
         deadline: seconds for everything; None for no limit.
         clock: what time it is.
         draw: a random number in [0, 1).
+        sleep: waits so many seconds.
 
     Raises:
         OptionsError: a value cannot be used.
@@ -53,13 +54,14 @@ class Poll:
         deadline: Seconds | None,
         clock: Clock,
         draw: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         if done is not None:
             plain_function(done, "done")
         self._done = done
         self._every = None if every is None else required(every, "every", minimum=0.001)
         self._deadline = duration(deadline, "deadline", minimum=0.001)
-        self._clock, self._draw = clock, draw
+        self._clock, self._draw, self._sleep = clock, draw, sleep
 
     async def until_done(self, ask: Ask, url: str, options: Mapping[str, Any]) -> Response:
         """Ask until an answer is the last one, and return it.
@@ -78,7 +80,7 @@ class Poll:
             wait = self.wait(response, (now - began) / NS)
             if end is not None and now + seconds(wait) >= end:
                 raise self._too_late(response, wait)
-            await asyncio.sleep(wait)
+            await self._sleep(wait)
 
     def wait(self, response: Response, elapsed: float) -> float:
         """Return the seconds until the next request.

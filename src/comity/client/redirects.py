@@ -85,6 +85,7 @@ async def follow(
     longest: float | None,
     deadline: int | None,
     cookies: Callable[[Address], str] | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Response:
     """Follow an answer to the one at the end of its redirects, whose `history` has those before.
 
@@ -96,6 +97,7 @@ async def follow(
         longest: seconds that an answer's Retry-After may ask to wait before the next hop; None for any.
         deadline: ns, of all hops together.
         cookies: what a jar would send to an address: with other cookies, the same URL is no circle. None when there is no jar.
+        sleep: waits so many seconds.
 
     Raises:
         RedirectRefused: it cannot be followed to its end.
@@ -110,7 +112,7 @@ async def follow(
             if wait and any(bound is not None and wait > bound for bound in (longest, left)):
                 raise refused(response, f"it wants that to wait for {seconds_text(wait)} s, longer than this call may")
             if wait:
-                await asyncio.sleep(wait)
+                await sleep(wait)
             response = await hop(request, trail.at_home)
     except RequestError as error:
         error.history = tuple(each.masked() for each in trail.history)

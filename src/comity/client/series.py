@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from typing import Any, Literal, TypeVar, Unpack, overload
@@ -30,6 +31,10 @@ class Series(Verbs):
     @abstractmethod
     def _clock(self) -> Clock:
         """On which `poll` waits."""
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait, between two looks of `poll` for one."""
+        await asyncio.sleep(seconds)
 
     @overload
     def map(
@@ -177,7 +182,7 @@ class Series(Verbs):
         """
         if into is not None:
             typed.check_type(into)
-        poll = Poll(done=done, every=every, deadline=deadline, clock=self._clock)
+        poll = Poll(done=done, every=every, deadline=deadline, clock=self._clock, sleep=self._sleep)
         response = await poll.until_done(self._ask, url, options)
         if into is None:
             return response

@@ -1,0 +1,133 @@
+"""Blocking: the parts of a client that stands in its caller's thread and has only its wire in an event loop elsewhere.
+
+The coroutines of `AsyncClient` are the rules of a call, and are used as they are. Whatever they wait for is made to block
+the thread instead: turns as `ThreadEngine` does, the wire and tokens by a `LoopThread`. So they never suspend, and
+`finish` runs one to its end without an event loop, whether or not one runs in the same thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from comity.client.auth import Auth, Renewing
+from comity.client.headers import Given
+from comity.client.loop_thread import LoopThread
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.transport import Transport
+from comity.engine.async_engine import AsyncEngine
+from comity.engine.call import Aside, Call, Exchange, Settled, Slot
+from comity.engine.clock import Clock
+from comity.engine.conversation import Conversation, converse
+from comity.engine.hosts import Hosts
+from comity.policy.timeouts import Timeout
+
+T = TypeVar("T")
+
+
+def finish(awaitable: Awaitable[T]) -> T:
+    """Run what never suspends to its end and return its result."""
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    steps.close()
+    raise RuntimeError("it waits for an event loop")
+
+
+class BlockingEngine(AsyncEngine):
+    """Drives calls in the threads that make them, and those that are made in the loop as its tasks.
+
+    Args:
+        hosts: whose limits hold.
+        thread: where the loop is.
+    """
+
+    def __init__(self, hosts: Hosts, thread: LoopThread) -> None:
+        super().__init__(hosts)
+        self._thread = thread
+
+    async def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
+        """Send, and send again as the policy says, until the call is settled; see `AsyncEngine.run`."""
+        return await super().run(call, send) if self._thread.here else self._blocking(call, send)
+
+    def _blocking(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
+        gate = self.hosts.gate(call.host)
+        steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
+        reply: Exchange[T] | None = None
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration as end:
+                settled: Settled[T] = end.value
+                return settled
+            reply = None
+            try:
+                if isinstance(step, Slot):
+                    reply = finish(send(step))
+                elif isinstance(step, Aside):
+                    finish(step.until())
+                else:
+                    gate.wait_thread(step)
+            except BaseException as error:
+                steps.throw(error)  # it gives back what it holds, and raises the same
+                raise
+
+
+class FarTransport:
+    """A transport in another thread's loop.
+
+    Args:
+        transport: what sends.
+        thread: where the loop is.
+    """
+
+    def __init__(self, transport: Transport, thread: LoopThread) -> None:
+        self._transport, self._thread = transport, thread
+
+    async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+        """Make one wire attempt; see `Transport.send`."""
+        return await self._thread.reach(self._transport.send(request, limits, slot))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._thread.reach(self._transport.aclose())
+
+
+def far_auth(auth: Auth, thread: LoopThread) -> Auth:
+    """Return auth whose functions, perhaps coroutines, are called in another thread's loop."""
+    if isinstance(auth, (_FarAuth, _FarRenewing)):
+        return auth
+    return _FarRenewing(auth, thread) if isinstance(auth, Renewing) else _FarAuth(auth, thread)
+
+
+class _FarAuth(Auth):
+    """Auth in another thread's loop."""
+
+    def __init__(self, auth: Auth, thread: LoopThread) -> None:
+        self._auth, self._thread = auth, thread
+
+    async def headers(self, request: Request) -> Given:
+        return await self._thread.reach(self._auth.headers(request))
+
+
+class _FarRenewing(Renewing):
+    """Auth that is fetched in another thread's loop."""
+
+    def __init__(self, auth: Renewing, thread: LoopThread) -> None:
+        self._auth, self._thread = auth, thread
+
+    async def headers(self, request: Request) -> Given:
+        return await self._auth.headers(request)  # what was fetched is there: nothing is waited for
+
+    def stale(self, clock: Clock) -> bool:
+        return self._auth.stale(clock)
+
+    async def renew(self, clock: Clock, refused: Given) -> str:
+        return await self._thread.reach(self._auth.renew(clock, refused))
+
+    async def renew_within(self, left: float | None, clock: Clock, refused: Given) -> str:
+        return await self._thread.reach(self._auth.renew_within(left, clock, refused))

@@ -1,0 +1,148 @@
+"""Client: AsyncClient for programs without an event loop, and for threads.
+
+Nothing of a call is written here a second time: each method is that of `AsyncClient`, its coroutine run in the caller's
+thread as `blocking` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from copy import copy
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from weakref import finalize
+
+from comity.client.async_client import AsyncClient
+from comity.client.blocking import BlockingEngine, FarTransport, far_auth, finish
+from comity.client.loop_thread import LoopThread
+from comity.client.presets import ViewOptions
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.terms import Terms
+from comity.engine.stats import Stats
+from comity.errors import ClientClosed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _built_like(
+    init: Callable[Concatenate[AsyncClient, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Give `__init__` the arguments of AsyncClient's, for people and for type checkers."""
+
+    def dressed(own: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        return wraps(init)(own)
+
+    return dressed
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """Return a method of AsyncClient as one that blocks, with the types of every overload."""
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self._thread.check_elsewhere()
+        return finish(method(self._api, *args, **kwargs))
+
+    return call
+
+
+class Client:
+    """A polite HTTP client for threads: `AsyncClient` whose methods block.
+
+    It takes the same arguments. Any number of threads may share one; an event loop that runs in the caller's thread, as in
+    a notebook, is left alone. One daemon thread, started by the first request, holds the connections; `close` ends it, and
+    so does the end of a client that was forgotten. In a child process a client begins anew.
+
+    `on_event`, backoff functions and the predicates of `retry`, `accept` and `poll` are called in the thread that asks, by
+    several threads at once if several ask. What `auth` is made of may be coroutines and is called in the client's own
+    thread: a function of the request has to be quick there, and cannot use this same client.
+
+    Ctrl-C in a call cancels its request.
+
+    Args:
+        base_url: where relative URLs go; its path is kept.
+        options: all others of `AsyncClient`.
+
+    Raises:
+        OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
+
+    Example:
+        with Client("https://api.example", rate="100/min", concurrency=5) as api:
+            users = api.get("/users", params={"page": 1}).data
+    """
+
+    @_built_like(AsyncClient.__init__)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._thread = LoopThread("comity-client")
+        self._api = _Blocking(self._thread, *args, **options)
+        self._life = _Life()
+        finalize(self._life, self._thread.abandon, self._api.aclose)
+
+    request = _blocking(AsyncClient.request)
+    get = _blocking(AsyncClient.get)
+    head = _blocking(AsyncClient.head)
+    options = _blocking(AsyncClient.options)
+    post = _blocking(AsyncClient.post)
+    put = _blocking(AsyncClient.put)
+    patch = _blocking(AsyncClient.patch)
+    delete = _blocking(AsyncClient.delete)
+
+    def with_options(self, **options: Unpack[ViewOptions]) -> Self:
+        """Return a view of this client with other defaults; see `AsyncClient.with_options`."""
+        view = copy(self)
+        vars(view)["_api"] = self._api.with_options(**options)
+        return view
+
+    def stats(self) -> Stats:
+        """Return how many requests wait and run, and the state of every host."""
+        return self._api.stats()
+
+    def close(self) -> None:
+        """Refuse what waits or comes, let what is on the wire finish, then close the connections and end the thread.
+
+        It may be called again, also while it is under way.
+        """
+        try:
+            self._thread.run(self._api.aclose())
+        except ClientClosed:  # by another thread
+            pass
+        finally:
+            self._thread.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._api).replace("<AsyncClient", "<Client", 1)
+
+
+class _Life:
+    """What a client and its views have in common: when the last of them is forgotten, it is."""
+
+
+class _Blocking(AsyncClient):
+    """An AsyncClient whose coroutines block the thread that runs them instead of suspending, unless it is the loop's."""
+
+    def __init__(self, thread: LoopThread, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._thread = thread
+        self._engine = BlockingEngine(self._hosts, thread)
+        self._transport = FarTransport(self._transport, thread)
+
+    async def _hop(self, terms: Terms, request: Request, at_home: bool = True) -> Response:
+        if terms.auth is not None:
+            terms.auth = far_auth(terms.auth, self._thread)
+        return await super()._hop(terms, request, at_home)
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._thread.reach(super()._sleep(seconds))
