@@ -9,8 +9,8 @@ import uvloop
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ON_THE_WIRE = {
-    "test_async_client", "test_client_retries", "test_client_turns", "test_dial", "test_proxy", "test_timeouts", "test_tls",
-    "test_transport",
+    "test_async_client", "test_client_retries", "test_client_turns", "test_dial", "test_layer", "test_proxy", "test_timeouts",
+    "test_tls", "test_transport",
 }  # fmt: skip
 
 

@@ -182,6 +182,18 @@ async def test_a_large_answer_comes_whole_as_fast_as_it_is_read(proxy_tls, frami
         assert proxy.tunnels == 2
 
 
+async def test_an_upload_through_a_tunnel_that_stalls_ends_by_its_limit(proxy_tls):
+    async def never_read(peer: Peer) -> None:
+        await peer.request(body=False)
+        await asyncio.Event().wait()
+
+    async with ConnectProxy(tls=proxy_tls) as proxy, Scripted(never_read, tls=serving()) as server:
+        async with through(proxy, server.url, timeout=Timeout(send=0.1, response=None, idle=None)) as api:
+            with pytest.raises(TimedOut) as caught:
+                await api.put("/", content=bytes(30_000_000))
+        assert (caught.value.phase, caught.value.sent) == ("send", "maybe")
+
+
 async def test_a_target_that_misses_a_certificate_gets_no_request(proxy_tls):
     async with (
         ConnectProxy(tls=proxy_tls) as proxy,

@@ -16,8 +16,9 @@ import pytest
 import comity
 from comity.client.async_client import AsyncClient
 from comity.client.tls import TLS, system_context
-from comity.errors import ConnectFailed, OptionsError, RequestError
+from comity.errors import ConnectFailed, OptionsError, RequestError, TimedOut
 from comity.policy.retry import Retry
+from comity.policy.timeouts import Timeout
 from tests.client.certificate import (
     CA,
     CLIENT_CERT,
@@ -28,7 +29,7 @@ from tests.client.certificate import (
     PASSPHRASE,
     serving,
 )
-from tests.client.scripted import Scripted, answer, ok
+from tests.client.scripted import Peer, Scripted, answer, ok
 
 
 @pytest.fixture
@@ -153,6 +154,21 @@ async def test_a_large_body_goes_over_tls_whole_and_the_connection_is_used_again
             await api.put("/", content=body)
             assert target.seen[-1].body == body
     assert target.connections == 1
+
+
+async def test_an_upload_over_tls_that_stalls_ends_by_its_limit():
+    async def never_read(peer: Peer) -> None:
+        await peer.request(body=False)
+        await asyncio.Event().wait()
+
+    limits = Timeout(send=0.1, response=None, idle=None)
+    async with (
+        Scripted(never_read, tls=serving()) as server,
+        AsyncClient(server.url, tls=TLS(ca=CA), retry=0, timeout=limits) as api,
+    ):
+        with pytest.raises(TimedOut) as caught:
+            await api.put("/", content=bytes(30_000_000))
+    assert (caught.value.phase, caught.value.sent) == ("send", "maybe")
 
 
 @pytest.mark.parametrize("field", ["ca", "cert", "key"])
@@ -281,6 +297,21 @@ def test_tls_is_a_public_name():
 def test_a_client_wants_a_tls_value(tls):
     with pytest.raises(OptionsError, match=r"a TLS\(\.\.\.\)"):
         AsyncClient(tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [("verify", r"tls=TLS\(verify=...\)"), ("proxies", "proxy"), ("cert", r"tls=TLS\(cert=...\)")]
+)
+def test_an_option_of_other_clients_leads_to_ours(option, hint):
+    with pytest.raises(OptionsError, match=hint):
+        AsyncClient(**{option: False})
+
+
+async def test_a_request_cannot_change_the_tls_or_proxy_of_its_client():
+    async with AsyncClient("http://127.0.0.1") as api:
+        for option in ("tls", "proxy"):
+            with pytest.raises(OptionsError, match=rf"AsyncClient\({option}=...\)"):
+                await api.get("/", **{option: None})
 
 
 async def test_a_certificate_failure_is_told_with_every_attempt(target):

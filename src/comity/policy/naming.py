@@ -22,6 +22,11 @@ _ELSEWHERE = {
     **dict.fromkeys(
         ("connect", "send", "response", "idle", "attempt"), "it is a limit of time: timeout=Timeout({}=...)"
     ),
+    **dict.fromkeys(
+        ("ca", "ca_only", "cert", "passphrase", "server_name", "verify"),
+        "it belongs to a client's TLS: tls=TLS({}=...)",
+    ),
+    **dict.fromkeys(("tls", "proxy"), "it belongs to a client: AsyncClient({}=...)"),
 }
 """Options that are often looked for one level too high, and where they belong."""
 
