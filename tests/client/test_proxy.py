@@ -16,6 +16,8 @@ from comity.client.async_client import AsyncClient
 from comity.client.proxy import MAX_ANSWER, Proxy
 from comity.client.tls import TLS, system_context
 from comity.errors import BadResponse, ConnectFailed, OptionsError, RequestError, StatusError, TimedOut
+from comity.policy.backoff import Backoff
+from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 from tests.client.certificate import CA, CLIENT_CERT, CLIENT_KEY, HOME, OTHER_CA, serving
 from tests.client.connect_proxy import OPENED, ConnectProxy
@@ -291,7 +293,7 @@ async def test_wrong_credentials_are_refused_and_named(target):
 async def test_a_refused_tunnel_is_tried_again_as_nothing_was_sent(target):
     async with ConnectProxy(says=b"HTTP/1.1 503 Busy\r\n\r\n") as proxy:
         with pytest.raises(ConnectFailed) as caught:
-            async with through(proxy, target.url, retry=1) as api:
+            async with through(proxy, target.url, retry=Retry(attempts=2, backoff=Backoff(base=0.001))) as api:
                 await api.post("/", content=b"x")
         assert [each.sent for each in caught.value.attempts] == ["no", "no"]
         assert len(proxy.heads) == 2
