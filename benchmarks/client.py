@@ -121,6 +121,9 @@ class _FreeSlot:
     def answered(self) -> None: ...
     def hear(self, status: int, headers: object) -> None: ...
 
+    @staticmethod
+    def time_left() -> None: ...
+
 
 @asynccontextmanager
 async def _aiohttp(url: str) -> AsyncIterator[Get]:
