@@ -191,7 +191,8 @@ class BadResponse(RequestError):
     """An answer came that is broken (truncated, garbage) or that cannot be decoded.
 
     Attributes:
-        response: the answer as far as it came, or None.
+        response: the answer, or only its head, with an empty body, when the body is what is broken; None when not even
+            the head came.
     """
 
     sent: Sent = "yes"

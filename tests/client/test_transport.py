@@ -275,6 +275,10 @@ async def test_an_answer_that_is_cut_or_damaged_is_no_answer(transport, data, de
         assert (exchange.outcome.failure, exchange.outcome.sent) == ("truncated", "yes")
         assert isinstance(exchange.error, BadResponse)
         assert detail in str(exchange.error)
+        head = exchange.error.response
+        assert (head is None) is (detail == "head")
+        if head is not None:
+            assert (head.status_code, head.content, len(head.headers)) == (200, b"", data.count(b": "))
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,16 @@ def response_headers(message: RawResponseMessage, *, expose_cookies: bool) -> He
     return Headers(pairs)
 
 
-def codings(message: RawResponseMessage) -> str | None:
-    """Return what the body of an answer is coded with: content codings, then transfer codings but for the framing."""
+def codings(message: RawResponseMessage, *, framed: bool) -> str | None:
+    """Return what the body of an answer is coded with: content codings, then transfer codings but for the framing.
+
+    Args:
+        message: the answer's head.
+        framed: it has a Content-Length, beside which the parser takes no transfer codings.
+    """
     headers = message.headers
     found = headers.getall("Content-Encoding", None)
-    transfer = headers.getall("Transfer-Encoding", None)
+    transfer = None if framed else headers.getall("Transfer-Encoding", None)
     if transfer is not None:
         under = _CHUNKED.sub("", ",".join(transfer))
         if under:

@@ -39,7 +39,9 @@ class Sending:
         max_body: most bytes of an answer's body, decoded; None for no cap.
     """
 
-    __slots__ = ("_head", "_max_body", "_pool", "_progress", "_request", "_slot", "_time", "_watch", "_wire")
+    __slots__ = (
+        "_max_body", "_message", "_pool", "_progress", "_request", "_response", "_slot", "_time", "_watch", "_wire",
+    )  # fmt: skip
 
     def __init__(self, pool: Pool, request: Request, limits: Timeout, slot: Slot, max_body: int | None) -> None:
         self._pool = pool
@@ -50,7 +52,8 @@ class Sending:
         self._watch = Watch(pool.loop, limits, self._time.began, slot.time_left())
         self._progress = AttemptProgress()
         self._wire: Wire | None = None
-        self._head: Response | None = None
+        self._message: RawResponseMessage | None = None
+        self._response: Response | None = None
 
     async def run(self) -> Exchange[Response]:
         """Send, read and check the answer; whatever happens, the connection is given back or closed."""
@@ -128,10 +131,9 @@ class Sending:
             if message.code >= 200:
                 self._progress.answering = True
                 self._slot.answered()
+                self._message = message
                 if message.code != 200:
-                    headers = response_headers(message, expose_cookies=self._request.expose_cookies)
-                    self._head = Response(message.code, headers, b"", request=self._request)
-                    self._slot.hear(message.code, headers.pairs)
+                    self._slot.hear(message.code, self._head(message).headers.pairs)
                 return message, stream
         raise Broken(f"more than {_INTERIM} interim answers came")
 
@@ -140,8 +142,8 @@ class Sending:
         if stream is EMPTY_PAYLOAD:
             return b""
         headers, cap = message.headers, self._max_body
-        body = Body(codings(message), cap)
         announced = headers.get("Content-Length")
+        body = Body(codings(message, framed=announced is not None), cap)
         if cap is not None and announced is not None and int(announced) > cap:
             raise Undecodable(f"the body is announced with {int(announced)} bytes, max_body is {cap}")
         if not stream.is_eof():
@@ -160,13 +162,16 @@ class Sending:
             wire.force_close()
         self._pool.give_back(wire, message.headers.get("Keep-Alive"), self._time.now)
         self._wire = None
-        response = self._head
-        if response is None:
-            headers = response_headers(message, expose_cookies=self._request.expose_cookies)
-            response = Response(message.code, headers, content, request=self._request, timings=timings)
-        else:
-            response.content, response.timings = content, timings
+        response = self._head(message)
+        response.content, response.timings = content, timings
         return Exchange(outcome=Outcome(status=message.code), value=response, timings=timings)
+
+    def _head(self, message: RawResponseMessage) -> Response:
+        """Return an answer whose body is still to come."""
+        if self._response is None:
+            headers = response_headers(message, expose_cookies=self._request.expose_cookies)
+            self._response = Response(message.code, headers, b"", request=self._request)
+        return self._response
 
     def _closing(self) -> bool:
         return self._request.headers.get("connection", "").lower() == "close"
@@ -179,7 +184,7 @@ class Sending:
         if self._wire is not None and self._wire.began:
             progress.answering = True
         failure, sent, translated = translate(error, progress, self._request)
-        head = self._head
+        head = None if self._message is None else self._head(self._message)
         if head is not None and isinstance(translated, BadResponse):
             translated.response = head.masked()
         decided = head is not None and asks_again(head.status_code)

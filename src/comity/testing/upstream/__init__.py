@@ -32,6 +32,9 @@ A request arrives when its head has been read: that instant is logged, and limit
 Refused requests do not count against a limit. Retry-After is in whole seconds, rounded up, never 0, unless ?retry_after= gives
 another text or ?hint=no leaves it out. The numbers of a limit come with each request: n and c may change at any time, another
 per, rate or burst starts the key anew. Requests for /_... are neither logged nor counted.
+
+A client that closes its half of the connection is answered first. One that has gone looks the same, so it is noticed when its
+answer is written; where none would ever be, at once.
 """
 
 from __future__ import annotations
