@@ -193,10 +193,10 @@ def test_a_journal_that_cannot_be_made_is_told(tmp_path):
 def test_a_journal_that_cannot_be_written_is_an_error(out, monkeypatch):
     journal = Journal(out)
     reader = journal.path.open("rb")
-    journal._fd, writable = reader.fileno(), journal._fd
+    journal.file.fd, writable = reader.fileno(), journal.file.fd
     with pytest.raises(StoreError, match="Bad file descriptor"):
         journal.unsend(1)
-    journal._fd = writable
+    journal.file.fd = writable
     journal.close()
     reader.close()
 
@@ -204,10 +204,10 @@ def test_a_journal_that_cannot_be_written_is_an_error(out, monkeypatch):
 async def test_an_intent_that_cannot_be_written_is_an_error_for_all_who_wait(out):
     journal = Journal(out)
     reader = journal.path.open("rb")
-    journal._fd, writable = reader.fileno(), journal._fd
+    journal.file.fd, writable = reader.fileno(), journal.file.fd
     found = await asyncio.gather(*(journal.intend(line) for line in (1, 2)), return_exceptions=True)
     assert [type(each) for each in found] == [StoreError, StoreError]
-    journal._fd = writable
+    journal.file.fd = writable
     journal.close()
     reader.close()
 

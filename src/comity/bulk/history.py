@@ -6,11 +6,13 @@ import base64
 import os
 from array import array
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
 from comity.bulk.bitmap import Bitmap
 from comity.bulk.output import LineNumber
+from comity.bulk.record_file import REPAIR
 from comity.errors import OptionsError
 
 VERSION = 1
@@ -90,6 +92,18 @@ class History:
             else:
                 self.damaged = self.damaged or number
                 return
+
+    def check_whole(self, output: Path, path: Path) -> None:
+        """Refuse a file that is no journal, or one that lacks what stood in it.
+
+        Raises:
+            OptionsError: with the reason.
+        """
+        if not self.nonce:
+            raise OptionsError("-o", str(output), "an output with a journal of this version", f"{path} is none")
+        if self.damaged:
+            reason = f"record {self.damaged} of {path.name} is damaged"
+            raise OptionsError("-o", str(output), reason=reason, hint=REPAIR)
 
     def check_options(self, given: Mapping[str, str]) -> None:
         """Compare the options of this run with those of the one that is to go on.

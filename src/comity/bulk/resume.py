@@ -79,8 +79,8 @@ def scan(output: Results, journal: Journal, again: Again) -> Before:
     before.finished = len(journal.done)
     for line in list(journal.spilled):
         if line in journal.done:
-            del journal.spilled[line]
-        elif not _is_dropped(journal.spilled_result(line), journal, again, before):
+            journal.spilled.discard(line)
+        elif not _is_dropped(journal.spilled.found(line), journal, again, before):
             before.finished += 1
     _check_settled(journal, again)
     if len(dropped):
