@@ -109,7 +109,7 @@ def broken(code: int, how: str, *fields: bytes, apart: bool = False) -> Script:
 async def test_a_refusal_counts_whatever_becomes_of_its_body(how, apart):
     """PF-017, PF-018, RA-06: the wait it names is longer than allowed, so the host is blocked."""
     refusal = broken(429, how, b"Retry-After: 100", apart=apart)
-    async with Scripted(refusal) as server, AsyncClient(server.url, timeout=0.1, raise_for="never") as api:
+    async with Scripted(refusal) as server, AsyncClient(server.url, timeout=0.5, raise_for="never") as api:
         with pytest.raises(RateLimited) as caught:
             await api.get("/x")
         error = caught.value
@@ -131,7 +131,7 @@ async def test_a_status_that_asks_for_another_try_gets_it_whatever_becomes_of_it
     async def script(peer: Peer) -> None:
         await (left.pop() if left else answer(OK))(peer)
 
-    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.05, learn_gap=False) as api:
+    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.5, learn_gap=False) as api:
         first, second = (await api.get("/x")).attempts
         assert (first.status, first.retry_after, first.decision, second.status) == (code, 0.1, "retry", 200)
         assert first.timings.download + second.waited >= 0.09
@@ -139,7 +139,7 @@ async def test_a_status_that_asks_for_another_try_gets_it_whatever_becomes_of_it
 
 @pytest.mark.parametrize(("how", "kind"), [("cut", BadResponse), ("no gzip", BadResponse), ("hangs", TimedOut)])
 async def test_a_broken_body_is_the_error_of_what_is_not_sent_again(how, kind):
-    async with Scripted(broken(503, how)) as server, AsyncClient(timeout=0.1, raise_for="never") as api:
+    async with Scripted(broken(503, how)) as server, AsyncClient(timeout=0.5, raise_for="never") as api:
         with pytest.raises(kind) as caught:
             await api.post(server.url)
         assert ([each.status for each in caught.value.attempts], len(server.seen)) == ([503], 1)
@@ -323,7 +323,7 @@ async def test_an_attempt_that_times_out_is_tried_again():
             await peer.send(OK)
 
     async with Scripted(script) as server, AsyncClient(retry=Retry(retries=1, backoff=QUICK)) as api:
-        response = await api.get(server.url, timeout=0.1)
+        response = await api.get(server.url, timeout=0.5)
         assert [attempt.status for attempt in response.attempts] == [None, 200]
 
 

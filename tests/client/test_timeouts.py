@@ -19,7 +19,7 @@ from comity.policy.timeouts import Timeout
 from tests.client.scripted import Peer, RecordedSlot, Scripted, answer, hang, ok
 
 NONE = {"connect": None, "send": None, "request": None, "response": None, "idle": None, "attempt": None}
-SHORT = 0.05
+SHORT = 0.25
 LARGE = bytes(50_000_000)
 
 
