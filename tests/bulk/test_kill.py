@@ -99,6 +99,18 @@ def test_a_told_run_finishes_what_is_on_the_wire_and_starts_nothing(tmp_path, up
         assert len(upstream.log) <= 2 * CONCURRENCY
 
 
+def test_a_row_that_is_to_be_tried_again_after_the_stop_is_left_undone(tmp_path, upstream, out):
+    source = write(tmp_path / "in", f"{upstream.url}/flaky/1?fail=1&code=503&ms=500")
+    with started(*arguments(source, out)) as process:
+        upstream.wait_until(lambda up: up.stats().total.in_flight == 1, 30)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        assert process.returncode == 130
+        assert (len(upstream.log), results(out)) == (1, [])
+    assert comity(*arguments(source, out)).returncode == 0
+    assert by_line(out)[1]["ok"]
+
+
 def test_a_second_signal_stops_at_once(tmp_path, upstream, out):
     source = write(tmp_path / "in", *[{"url": f"{upstream.url}/hang", "method": "POST"} for _ in range(5)])
     with started(*arguments(source, out)) as process:

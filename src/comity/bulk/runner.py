@@ -11,7 +11,6 @@ another attempt are left undone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 import zlib
 from collections.abc import Callable
@@ -31,7 +30,6 @@ from comity.client.options import RequestOptions
 from comity.errors import InvalidRequest, Limited, OptionsError, RequestError, StoreError
 
 _TAKE = 256
-_SWEEP = 0.05
 _MANY_HOSTS = 10_000
 
 TOLD = (OSError, EOFError, zlib.error, OptionsError, StoreError)
@@ -85,7 +83,7 @@ class Runner:
         self.drained = False
         self.hosts: set[str] = set()
         self._stopping = False
-        self._wake, self._changed = asyncio.Event(), asyncio.Event()
+        self._wake = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Row | None] = {}
         self._feeder: asyncio.Task[None] | None = None
         reader.admit = self.admit
@@ -95,11 +93,7 @@ class Runner:
         self._feeder = asyncio.create_task(self._feed())
         await asyncio.wait([self._feeder])
         while self._tasks:
-            if self._stopping:
-                self._drop_waiting()
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), _SWEEP if self._stopping else None)
+            await asyncio.wait(self._tasks)
         await self.sink.finish()
 
     def drain(self) -> None:
@@ -144,6 +138,8 @@ class Runner:
         if row.progress.parked:
             lane.parked += 1
             self._hire(lane)
+            if self._stopping:
+                self._drop_soon()
         else:
             lane.parked -= 1
 
@@ -213,8 +209,6 @@ class Runner:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
         self._hire(lane)
-        if self._stopping or not self._tasks:
-            self._changed.set()
 
     async def _work(self, lane: Lane) -> None:
         task = asyncio.current_task()
@@ -321,11 +315,15 @@ class Runner:
     def _stop(self) -> None:
         self._stopping = True
         self._wake.set()
-        self._changed.set()
+        self._drop_soon()
         if self._feeder is not None:
             self._feeder.cancel()
         for lane in self.backlog.lanes.values():
             self.tally.undone += self.backlog.drop(lane)
+
+    def _drop_soon(self) -> None:
+        # One turn of the loop later, a row whose last attempt has just ended is finished and no longer looks parked.
+        asyncio.get_running_loop().call_soon(self._drop_waiting)
 
     def _drop_waiting(self) -> None:
         """Give up rows that nothing was sent of, or that wait for another attempt."""
