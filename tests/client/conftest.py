@@ -1,11 +1,15 @@
-"""What touches the wire is tested on both event loops."""
+"""What touches the wire is tested on both event loops, and what a call says and comes to with both clients."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Callable
 
 import pytest
 import uvloop
+
+from tests.client.in_threads import InThreads
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ON_THE_WIRE = {
@@ -17,3 +21,28 @@ ON_THE_WIRE = {
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item):
     """Return the loops that a test runs on."""
     return BOTH if item.path.stem in ON_THE_WIRE else {"asyncio": asyncio.new_event_loop}
+
+
+WITH_BOTH_CLIENTS = {
+    "test_accept", "test_async_client", "test_auth", "test_client_retries", "test_cookies", "test_presets", "test_proxy",
+    "test_redirects", "test_timeouts", "test_tls",
+}  # fmt: skip
+"""Tests of these modules take their client from the module's name AsyncClient; it stands for Client the second time."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests that make a client with each of the two."""
+    if metafunc.module.__name__.rpartition(".")[2] in WITH_BOTH_CLIENTS and "AsyncClient" in names(metafunc.function):
+        metafunc.parametrize("client_in_use", ["async", "sync"], indirect=True)
+
+
+def names(function: Callable[..., object]) -> set[str]:
+    """Return the global names that a function speaks of."""
+    return set(inspect.unwrap(function).__code__.co_names)
+
+
+@pytest.fixture(autouse=True)
+def client_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let AsyncClient stand for the client that the test is run with."""
+    if getattr(request, "param", "async") == "sync":
+        monkeypatch.setattr(request.module, "AsyncClient", InThreads)

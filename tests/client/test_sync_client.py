@@ -275,3 +275,65 @@ def test_each_method_takes_what_that_of_the_asynchronous_client_takes():
 
 def test_a_client_shows_its_kind_and_address_without_secrets():
     assert repr(comity.Client("http://user:S3CR@h/v1")) == "<Client 'http://***@h/v1'>"
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_many_requests_are_answered_with_few_in_hand(up, ordered):
+    read = 0
+
+    def targets():
+        nonlocal read
+        for number in range(60):
+            read += 1
+            yield f"/ok/{number}?ms=5"
+
+    with comity.Client(up.url, concurrency=2) as api:
+        answers = []
+        for answer in api.map(targets(), ordered=ordered):
+            answers.append(int(answer.data["id"]))
+            assert read - len(answers) <= 8 * 2
+    assert sorted(answers) == list(range(60))
+    assert not ordered or answers == sorted(answers)
+    assert up.stats().total.max_in_flight == 2
+
+
+def test_failures_of_a_map_are_values_or_end_it(up):
+    targets = ["/ok/1", "/status/404", "/ok/2"]
+    with comity.Client(up.url) as api:
+        answers = list(api.map(targets, ordered=True, errors="return"))
+        assert [type(answer) for answer in answers] == [comity.Response, comity.StatusError, comity.Response]
+        with pytest.raises(comity.StatusError):
+            list(api.map(targets, ordered=True))
+
+
+def test_the_items_of_a_map_are_read_in_the_callers_thread_and_their_error_comes_last(up):
+    def targets():
+        yield f"/ok/{threading.current_thread().name}"
+        raise LookupError
+
+    async def far():
+        yield "/ok/far"
+
+    with comity.Client(up.url) as api:
+        answers = api.map(targets())
+        assert next(answers).data["id"] == threading.current_thread().name
+        with pytest.raises(LookupError):
+            next(answers)
+        assert [answer.data["id"] for answer in api.map(far())] == ["far"]
+
+
+def test_leaving_a_map_cancels_what_is_under_way(up):
+    with comity.Client(up.url) as api:
+        answers = api.map(["/ok/1", *["/hang"] * 5])
+        assert next(answers).status_code == 200
+        answers.close()
+        assert (api.stats().running, api.stats().queued) == (0, 0)
+
+
+def test_pages_and_polls_block(up):
+    with comity.Client(up.url) as api:
+        [page] = api.paginate("/ok/1")
+        assert page.data == {"id": "1"}
+        assert api.poll("/ok/2", into=dict[str, str]) == {"id": "2"}
+        looks = iter([False, True])
+        assert api.poll("/ok/3", every=0.001, done=lambda _: next(looks)).status_code == 200

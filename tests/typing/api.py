@@ -52,6 +52,12 @@ def the_synchronous_client_has_the_same_types() -> None:
         assert_type(api.post("/records", json={"name": "a"}, into=Record), Record)
         assert_type(api.request("GET", "/counts", into=dict[str, int]), dict[str, int])
         assert_type(api.with_options(priority=9), comity.Client)
+        assert_type(list(api.map(["/1"])), list[comity.Response])
+        for answer in api.map(["/1"], errors="return"):
+            assert_type(answer, comity.Response | comity.RequestError)
+        assert_type(next(api.paginate("/users")), comity.Response)
+        assert_type(api.poll("/jobs/1", deadline="5min"), comity.Response)
+        assert_type(api.poll("/jobs/1", into=Record, priority=1), Record)
         api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
     comity.Client("https://api.example.com", rat="100/min")  # type: ignore[call-arg]
 

@@ -7,12 +7,13 @@ the thread instead: turns as `ThreadEngine` does, the wire and tokens by a `Loop
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from comity.client.auth import Auth, Renewing
 from comity.client.headers import Given
-from comity.client.loop_thread import LoopThread
+from comity.client.loop_thread import Job, LoopThread
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.transport import Transport
@@ -24,6 +25,7 @@ from comity.engine.hosts import Hosts
 from comity.policy.timeouts import Timeout
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def finish(awaitable: Awaitable[T]) -> T:
@@ -36,6 +38,81 @@ def finish(awaitable: Awaitable[T]) -> T:
         return value
     steps.close()
     raise RuntimeError("it waits for an event loop")
+
+
+def iterate(items: AsyncGenerator[T, None], owner: object) -> Generator[T, None, None]:
+    """Yield what an asynchronous generator that never suspends yields; `owner` lives as long."""
+    try:
+        while True:
+            try:
+                item = finish(anext(items))
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        finish(items.aclose())
+        del owner
+
+
+async def each_result(
+    thread: LoopThread,
+    call: Callable[[T], Coroutine[Any, Any, R]],
+    items: Iterable[T] | AsyncIterable[T],
+    ahead: int,
+    *,
+    ordered: bool = True,
+) -> AsyncGenerator[R, None]:
+    """Do what `engine.mapping.each_result` does, the calls in a thread's loop, the items read where the results are taken."""
+    left: dict[Job[R], None] = {}
+    ended: SimpleQueue[Job[R]] = SimpleQueue()
+    next_item, failure = _reader(thread, items), None
+    try:
+        while failure is None:
+            try:
+                item = await next_item()
+            except Exception as error:  # noqa: BLE001 - raised after the results of the items before
+                failure = error
+                break
+            job = Job(call(item), None if ordered else ended.put)
+            thread.start(job)
+            left[job] = None
+            while len(left) >= ahead or (left and (next(iter(left)).over if ordered else not ended.empty())):
+                yield _taken(left, ended, ordered=ordered)
+        while left:
+            yield _taken(left, ended, ordered=ordered)
+        if not isinstance(failure, StopAsyncIteration):
+            raise failure
+    finally:
+        for job in left:
+            thread.cancel(job)
+        for job in left:
+            job.wait()
+
+
+def _reader(thread: LoopThread, items: Iterable[T] | AsyncIterable[T]) -> Callable[[], Awaitable[T]]:
+    """Return a function that returns the next item, or raises StopAsyncIteration."""
+    if isinstance(items, AsyncIterable):
+        far = aiter(items)
+
+        async def next_far() -> T:
+            return await anext(far)
+
+        return lambda: thread.reach(next_far())
+    near = iter(items)
+
+    async def next_near() -> T:
+        for item in near:
+            return item
+        raise StopAsyncIteration
+
+    return next_near
+
+
+def _taken(left: dict[Job[R], None], ended: SimpleQueue[Job[R]], *, ordered: bool) -> R:
+    job = next(iter(left)) if ordered else ended.get()
+    result = job.result()
+    del left[job]
+    return result
 
 
 class BlockingEngine(AsyncEngine):

@@ -69,14 +69,34 @@ class LoopThread:
             ClientClosed: the loop has ended, or ended meanwhile.
             RuntimeError: this is the loop's own thread, which would wait for itself.
         """
-        job = _Job(coroutine)
+        job = Job(coroutine)
+        try:
+            self.start(job)
+            return job.result()
+        except BaseException:
+            self.cancel(job)
+            job.wait()
+            raise
+
+    def start(self, job: Job[Any]) -> None:
+        """Start a job in the loop.
+
+        Raises:
+            ClientClosed, RuntimeError: it was not started; as for `run`.
+        """
         try:
             self.check_elsewhere()
             self._post(job)
-            return job.result()
         except BaseException:
-            self._give_up(job)
+            if not job.posted:
+                job.drop()
             raise
+
+    def cancel(self, job: Job[Any]) -> None:
+        """Cancel a job; it is over a little later."""
+        with self._lock:
+            if job.posted and not job.over and self._loop is not None and not self._closed:
+                self._loop.call_soon_threadsafe(job.cancel)
 
     def close(self) -> None:
         """End the loop: cancel what is left in it, and return when the thread has ended. It may be called again."""
@@ -95,7 +115,7 @@ class LoopThread:
             self._closed = True
             loop.call_soon_threadsafe(_end, loop, last)
 
-    def _post(self, job: _Job[Any]) -> None:
+    def _post(self, job: Job[Any]) -> None:
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client is closed")
@@ -116,26 +136,23 @@ class LoopThread:
             raise
         self._loop, self._thread = loop, thread
 
-    def _give_up(self, job: _Job[Any]) -> None:
-        if not job.posted:
-            job.drop()
-        elif not job.over:
-            with self._lock:
-                if self._loop is not None and not self._closed:
-                    self._loop.call_soon_threadsafe(job.cancel)
-            job.wait()
 
+class Job(Generic[T]):
+    """A coroutine that a thread waits for.
 
-class _Job(Generic[T]):
-    """A coroutine that a thread waits for."""
+    Args:
+        coroutine: runs in a copy of this thread's context.
+        ended: is told, in the loop, when it is over.
+    """
 
-    __slots__ = ("_context", "_coroutine", "_ended", "_task", "over", "posted")
+    __slots__ = ("_context", "_coroutine", "_ended", "_over", "_task", "over", "posted")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], ended: Callable[[Job[T]], object] | None = None) -> None:
         self._coroutine = coroutine
         self._context = copy_context()
-        self._ended = threading.Lock()
-        self._ended.acquire()
+        self._ended = ended
+        self._over = threading.Lock()
+        self._over.acquire()
         self._task: asyncio.Task[T] | None = None
         self.posted = self.over = False
 
@@ -154,13 +171,13 @@ class _Job(Generic[T]):
         self._coroutine.close()
 
     def wait(self) -> None:
-        """Return when it is over; unlike `result`, also after a wait that was interrupted at its very end."""
-        while not self.over:
-            self._ended.acquire(timeout=_GLANCE)
+        """Return when it is over, if it was started; also after a wait that was interrupted at its very end."""
+        while self.posted and not self.over:
+            self._over.acquire(timeout=_GLANCE)
 
     def result(self) -> T:
         """Wait for it and return its result."""
-        self._ended.acquire()
+        self._over.acquire()
         assert self._task is not None
         if self._task.cancelled():
             raise ClientClosed("the client was closed meanwhile")
@@ -168,7 +185,9 @@ class _Job(Generic[T]):
 
     def _end(self, _: asyncio.Task[T]) -> None:
         self.over = True
-        self._ended.release()
+        self._over.release()
+        if self._ended is not None:
+            self._ended(self)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

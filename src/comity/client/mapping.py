@@ -19,6 +19,9 @@ Item = str | tuple[str, str] | Mapping[str, Any]
 
 Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
+Each = Callable[..., AsyncGenerator[Any, None]]
+"""What `each_result` is: the results of a coroutine function for many items."""
+
 
 def answers(
     ask: Ask,
@@ -28,6 +31,7 @@ def answers(
     ahead: int,
     ordered: bool,
     errors: MapErrors,
+    each: Each = each_result,
 ) -> AsyncGenerator[Response | RequestError, None]:
     """Yield the answer of every request.
 
@@ -38,6 +42,7 @@ def answers(
         ahead: how many requests may be in hand: waiting, under way, or answered and not taken.
         ordered: in the order of the requests, else as the answers come.
         errors: "raise" or "return".
+        each: calls a function for every request, many at a time.
 
     Raises:
         OptionsError: `requests`, `ordered` or `errors` cannot be used.
@@ -60,7 +65,7 @@ def answers(
             return error
         return answer
 
-    return each_result(send, requests, ahead, ordered=ordered)
+    return each(send, requests, ahead, ordered=ordered)
 
 
 async def _sent(ask: Ask, item: Item, options: Mapping[str, Any]) -> Response:

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from comity.client import media
+from comity.client.options import RequestOptions
 from comity.client.response import Response
 from comity.engine.clock import Clock
 from comity.errors import OptionsError, TimedOut
@@ -26,6 +27,14 @@ Done = Callable[[Response], bool]
 """Says whether an answer is the last one."""
 
 Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+
+
+class PollOptions(RequestOptions, total=False):
+    """What `poll` may be told: the options of its requests, and of itself; `deadline` is for all of it."""
+
+    done: Done | None
+    every: Seconds | None
+
 
 _STEPS = ((5.0, 2.0), (15.0, 4.0), (30.0, 8.0))
 _LONGEST_STEP = 16.0

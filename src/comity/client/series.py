@@ -11,10 +11,11 @@ from comity.client import mapping, pages, typed
 from comity.client.mapping import Item, MapErrors
 from comity.client.options import RequestOptions
 from comity.client.pages import NextPage
-from comity.client.polling import Done, Poll
+from comity.client.polling import Done, Poll, PollOptions
 from comity.client.response import Response
 from comity.client.verbs import Verbs
 from comity.engine.clock import Clock
+from comity.engine.mapping import each_result
 from comity.errors import RequestError
 from comity.policy.units import Seconds
 
@@ -35,6 +36,11 @@ class Series(Verbs):
     async def _sleep(self, seconds: float) -> None:
         """Wait, between two looks of `poll` for one."""
         await asyncio.sleep(seconds)
+
+    @property
+    def _each(self) -> mapping.Each:
+        """How `map` has many requests in hand."""
+        return each_result
 
     @overload
     def map(
@@ -82,7 +88,9 @@ class Series(Verbs):
             async for answer in api.map((f"/users/{number}" for number in range(1_000_000)), errors="return"):
                 print(answer)
         """
-        return mapping.answers(self._ask, requests, options, ahead=self._ahead, ordered=ordered, errors=errors)
+        return mapping.answers(
+            self._ask, requests, options, ahead=self._ahead, ordered=ordered, errors=errors, each=self._each
+        )
 
     def paginate(
         self,
@@ -116,38 +124,11 @@ class Series(Verbs):
         return pages.pages(self._ask, url, options, next_page=next, max_pages=max_pages)
 
     @overload
-    async def poll(
-        self,
-        url: str,
-        *,
-        done: Done | None = None,
-        every: Seconds | None = None,
-        deadline: Seconds | None = None,
-        into: None = None,
-        **options: Any,
-    ) -> Response: ...
+    async def poll(self, url: str, *, into: None = None, **options: Unpack[PollOptions]) -> Response: ...
     @overload
-    async def poll(
-        self,
-        url: str,
-        *,
-        done: Done | None = None,
-        every: Seconds | None = None,
-        deadline: Seconds | None = None,
-        into: type[T],
-        **options: Any,
-    ) -> T: ...
+    async def poll(self, url: str, *, into: type[T], **options: Unpack[PollOptions]) -> T: ...
     @overload
-    async def poll(
-        self,
-        url: str,
-        *,
-        done: Done | None = None,
-        every: Seconds | None = None,
-        deadline: Seconds | None = None,
-        into: object,
-        **options: Any,
-    ) -> Any: ...
+    async def poll(self, url: str, *, into: object, **options: Unpack[PollOptions]) -> Any: ...
     async def poll(
         self,
         url: str,

@@ -6,16 +6,17 @@ thread as `blocking` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from copy import copy
-from functools import wraps
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from weakref import finalize
 
 from comity.client.async_client import AsyncClient
-from comity.client.blocking import BlockingEngine, FarTransport, far_auth, finish
+from comity.client.blocking import BlockingEngine, FarTransport, each_result, far_auth, finish, iterate
 from comity.client.loop_thread import LoopThread
+from comity.client.mapping import Each
 from comity.client.presets import ViewOptions
 from comity.client.request import Request
 from comity.client.response import Response
@@ -51,6 +52,19 @@ def _blocking(
     return call
 
 
+def _iterating(
+    method: Callable[Concatenate[AsyncClient, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
+    """Return a method of AsyncClient that yields as one whose values are taken by a plain `for`."""
+
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        self._thread.check_elsewhere()
+        return iterate(method(self._api, *args, **kwargs), self)
+
+    return call
+
+
 class Client:
     """A polite HTTP client for threads: `AsyncClient` whose methods block.
 
@@ -59,7 +73,7 @@ class Client:
     so does the end of a client that was forgotten. In a child process a client begins anew.
 
     `on_event`, backoff functions and the predicates of `retry`, `accept` and `poll` are called in the thread that asks, by
-    several threads at once if several ask. What `auth` is made of may be coroutines and is called in the client's own
+    several threads at once if several ask; for the requests of `map`, in the client's own. What `auth` is made of may be coroutines and is called in the client's own
     thread: a function of the request has to be quick there, and cannot use this same client.
 
     Ctrl-C in a call cancels its request.
@@ -91,6 +105,9 @@ class Client:
     put = _blocking(AsyncClient.put)
     patch = _blocking(AsyncClient.patch)
     delete = _blocking(AsyncClient.delete)
+    poll = _blocking(AsyncClient.poll)
+    map = _iterating(AsyncClient.map)
+    paginate = _iterating(AsyncClient.paginate)
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:
         """Return a view of this client with other defaults; see `AsyncClient.with_options`."""
@@ -143,6 +160,10 @@ class _Blocking(AsyncClient):
         if terms.auth is not None:
             terms.auth = far_auth(terms.auth, self._thread)
         return await super()._hop(terms, request, at_home)
+
+    @property
+    def _each(self) -> Each:
+        return partial(each_result, self._thread)
 
     async def _sleep(self, seconds: float) -> None:
         await self._thread.reach(super()._sleep(seconds))
