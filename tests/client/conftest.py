@@ -29,10 +29,16 @@ WITH_BOTH_CLIENTS = {
 }  # fmt: skip
 """Tests of these modules take their client from the module's name AsyncClient; it stands for Client the second time."""
 
+OF_TASKS = {"asyncio", "under_way"}
+"""What tests speak of that arrange the order of tasks in one loop; threads have none."""
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests that make a client with each of the two."""
-    if metafunc.module.__name__.rpartition(".")[2] in WITH_BOTH_CLIENTS and "AsyncClient" in names(metafunc.function):
+    if metafunc.module.__name__.rpartition(".")[2] not in WITH_BOTH_CLIENTS:
+        return
+    spoken_of = names(metafunc.function)
+    if "AsyncClient" in spoken_of and not spoken_of & OF_TASKS:
         metafunc.parametrize("client_in_use", ["async", "sync"], indirect=True)
 
 
