@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from comity.bulk.clock import clock
+from comity.bulk.clock_text import clock_text
 from comity.bulk.failures import Failures
 from comity.bulk.outlook import Outlook
 from comity.bulk.progress import Progress
 from comity.bulk.report import Report
-from comity.bulk.resume import Before
+from comity.bulk.resume import FoundBefore
 from comity.bulk.tally import Tally
 from comity.engine.stats import HostStats, Stats
 from comity.errors import OptionsError, StoreError
@@ -24,7 +24,7 @@ LATER = datetime.now(UTC) + timedelta(hours=1)
 
 
 def report(**options) -> Report:
-    given = {"tally": Tally(ok=1, sent=1), "before": Before(), "seconds": 1.0}
+    given = {"tally": Tally(ok=1, sent=1), "before": FoundBefore(), "seconds": 1.0}
     return Report(**(given | options))
 
 
@@ -42,7 +42,7 @@ def report(**options) -> Report:
     ],
 )
 def test_times_are_told_as_people_read_them(seconds, text):
-    assert clock(seconds) == text
+    assert clock_text(seconds) == text
 
 
 def test_the_rate_is_that_of_the_last_ten_seconds():
@@ -121,7 +121,9 @@ def test_kinds_of_failures_are_bounded():
 
 
 def test_a_run_without_anything_left_says_so():
-    assert report(tally=Tally(), before=Before(finished=20)).lines()[0] == "nothing to do: all 20 rows are finished"
+    assert (
+        report(tally=Tally(), before=FoundBefore(finished=20)).lines()[0] == "nothing to do: all 20 rows are finished"
+    )
 
 
 def test_without_a_total_the_line_tells_what_is_done():
@@ -133,7 +135,7 @@ def test_without_a_total_the_line_tells_what_is_done():
     [
         ({}, 0),
         ({"tally": Tally(failed=1)}, 1),
-        ({"before": Before(finished=2, failed=1)}, 1),
+        ({"before": FoundBefore(finished=2, failed=1)}, 1),
         ({"error": StoreError("full")}, 1),
         ({"error": OptionsError("INPUT", "x", "y"), "tally": Tally()}, 2),
         ({"error": OptionsError("INPUT", "x", "y")}, 3),
@@ -148,7 +150,7 @@ def test_the_exit_code_tells_how_it_ended(options, code):
 
 def test_a_report_says_how_to_go_on():
     text = "\n".join(
-        report(resume_at=LATER, tally=Tally(undone=3), before=Before(finished=9, failed=2, unknown=1)).lines()
+        report(resume_at=LATER, tally=Tally(undone=3), before=FoundBefore(finished=9, failed=2, unknown=1)).lines()
     )
     for part in (
         "finished earlier 9, 2 of them not ok",

@@ -9,7 +9,7 @@ from comity.bulk.reader import Reader
 from comity.bulk.tally import Tally
 
 _BLOCK = 1024 * 1024
-_BREATH = 0.002
+_LONGEST_TURN_SECONDS = 0.002
 _GZIP = b"\x1f\x8b"
 
 
@@ -29,7 +29,7 @@ async def count(reader: Reader, tally: Tally) -> None:
 
 async def _lines(name: str) -> int | None:
     """Return the number of lines of a file, None for gzip."""
-    lines, last, until = 0, b"\n", time.monotonic() + _BREATH
+    lines, last, until = 0, b"\n", time.monotonic() + _LONGEST_TURN_SECONDS
     with open(name, "rb", buffering=0) as file:  # noqa: ASYNC230, PTH123 - a regular file answers at once
         while block := file.read(_BLOCK):
             if not lines and block.startswith(_GZIP):
@@ -38,5 +38,5 @@ async def _lines(name: str) -> int | None:
             last = block[-1:]
             if time.monotonic() > until:
                 await asyncio.sleep(0)
-                until = time.monotonic() + _BREATH
+                until = time.monotonic() + _LONGEST_TURN_SECONDS
     return lines + (last != b"\n")

@@ -10,7 +10,7 @@ from comity.bulk.estimate import Estimate
 from comity.bulk.job import Job, journal_of, unmatched
 from comity.bulk.journal import Journal
 from comity.bulk.output import Found, results_in
-from comity.bulk.resume import Before, scan, verify
+from comity.bulk.resume import FoundBefore, scan, verify
 from comity.bulk.rows import Row
 from comity.bulk.table import Record
 from comity.policy.host_rules import HostRules
@@ -25,10 +25,10 @@ async def plan(job: Job) -> Estimate:
     with contextlib.ExitStack() as stack:
         reader = job.reader()
         stack.callback(reader.close)
-        journal, before = journal_of(job, dry=True), Before()
+        journal, before = journal_of(job, dry=True), FoundBefore()
         if journal is not None:
             stack.callback(journal.close)
-            before = scan(_Looked(journal), journal, job.again)
+            before = scan(_Looked(journal), journal, job.resend_rules)
             if reader.rereadable:
                 await verify(job.reader, journal)
         estimate = Estimate(finished=before.finished, unknown=before.unknown)

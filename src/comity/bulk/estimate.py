@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from comity.bulk.clock import clock
+from comity.bulk.clock_text import clock_text
 from comity.bulk.failures import Failures
 from comity.bulk.rows import Invalid, Row
 from comity.errors import OptionsError
@@ -94,7 +94,7 @@ class Estimate:
     def lines(self) -> list[str]:
         """Return the plan in words, the longest host first."""
         plans = sorted(self.hosts.items(), key=lambda item: -item[1].seconds)
-        lines = [f"{name}  {plan.rows:,} requests  {clock(plan.seconds)}  {_limits(plan)}" for name, plan in plans]
+        lines = [f"{name}  {plan.rows:,} requests  {clock_text(plan.seconds)}  {_limits(plan)}" for name, plan in plans]
         whole = f"{self.rows:,} requests to {len(plans)} {'host' if len(plans) == 1 else 'hosts'}"
         more = [f"{self.finished:,} finished earlier"] if self.finished else []
         more += [f"{self.unknown:,} of unknown outcome are left alone (--resend-unknown)"] if self.unknown else []
@@ -107,7 +107,9 @@ class Estimate:
         if not self.rows:
             lines.append("nothing to do")
         elif limited:
-            lines.append(f"at least {clock(self.seconds)} under these limits; the time that servers take comes on top")
+            lines.append(
+                f"at least {clock_text(self.seconds)} under these limits; the time that servers take comes on top"
+            )
         else:
             lines.append("no rate is set: it takes as long as the servers do")
         return lines

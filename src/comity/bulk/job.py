@@ -23,9 +23,9 @@ from comity.bulk.output import JsonLines, Output
 from comity.bulk.progress import Kind, Progress
 from comity.bulk.reader import Admit, Reader, everything
 from comity.bulk.report import Report
-from comity.bulk.resume import Again, Before, deliver, scan, verify
+from comity.bulk.resume import FoundBefore, ResendRules, deliver, scan, verify
 from comity.bulk.rows import RowParser
-from comity.bulk.runner import TOLD, Plan, Runner
+from comity.bulk.runner import EXPECTED_ERRORS, Plan, Runner
 from comity.bulk.signals import stopping
 from comity.bulk.sink import Sink
 from comity.bulk.source import STDIN
@@ -102,9 +102,9 @@ class Job:
         )
 
     @property
-    def again(self) -> Again:
+    def resend_rules(self) -> ResendRules:
         """Which finished rows are sent again."""
-        return Again(self.retry_failed, self.resend_unknown, self.key_name is not None)
+        return ResendRules(self.retry_failed, self.resend_unknown, self.key_name is not None)
 
     def begun(self) -> dict[str, str]:
         """Return the options that must be the same when the run goes on: they turn lines into requests."""
@@ -147,15 +147,15 @@ async def run(job: Job) -> Report:
             stack.callback(journal.close)
         output = _output(job, journal)
         stack.callback(output.close)
-        before = Before()
+        before = FoundBefore()
         if journal is not None:
-            before = scan(output, journal, job.again)
+            before = scan(output, journal, job.resend_rules)
             if reader.rereadable:
                 await verify(job.reader, journal)
             if not job.ordered:
                 deliver(output, journal)
         runner = await _send(job, reader, output, journal, Tally(before=before.finished))
-        if runner.error is not None and not isinstance(runner.error, TOLD):
+        if runner.error is not None and not isinstance(runner.error, EXPECTED_ERRORS):
             raise runner.error
         if runner.error is None:
             if job.ordered:
@@ -180,7 +180,7 @@ async def _send(job: Job, reader: Reader, output: Output, journal: Journal | Non
     try:
         with stopping(runner):
             outlook = Outlook(job.policy, job.hosts, runner.hosts, client.stats)
-            shown = Progress(tally, limit=limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
+            shown = Progress(tally, limit=_limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
             async with shown.shown():
                 await runner.run()
     finally:
@@ -232,7 +232,7 @@ def unmatched(patterns: Iterable[str], hosts: Collection[str]) -> list[str]:
     ]
 
 
-def limit_in_words(job: Job) -> str:
+def _limit_in_words(job: Job) -> str:
     """Return the rates that hold, for people; "" when hosts have limits of their own or there is none."""
     return "" if job.hosts else " and ".join(map(str, job.policy.rate))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from comity.bulk.clock import clock
+from comity.bulk.clock_text import clock_text
 from comity.engine.stats import Stats
 from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
@@ -37,5 +37,5 @@ class Outlook:
         """Return what the rows wait for, "" when none waits."""
         hosts = self.stats().hosts.values()
         if pause := max((host.paused_for for host in hosts), default=0.0):
-            return f"paused by the server, {clock(pause)}"
+            return f"paused by the server, {clock_text(pause)}"
         return "waiting for the rate" if any(host.queued for host in hosts) else ""

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from comity.bulk.clock import clock
+from comity.bulk.clock_text import clock_text
 from comity.bulk.tally import Tally
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Progress:
         if left > 0:
             least = self.least(left) if self.least else 0.0
             seconds = max(least, left / rate if settled and rate > 0 else 0.0)
-            parts += [f"ETA {clock(seconds)}"] if seconds >= 1 else []
+            parts += [f"ETA {clock_text(seconds)}"] if seconds >= 1 else []
         return "  ".join(parts)
 
     async def _plain(self) -> None:

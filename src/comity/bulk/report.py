@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from comity.bulk.clock import clock
-from comity.bulk.resume import Before
+from comity.bulk.clock_text import clock_text
+from comity.bulk.resume import FoundBefore
 from comity.bulk.runner import Runner
 from comity.bulk.signals import STOPPED
 from comity.bulk.tally import Tally
@@ -33,7 +33,7 @@ class Report:
     """
 
     tally: Tally
-    before: Before
+    before: FoundBefore
     seconds: float
     error: BaseException | None = None
     resume_at: datetime | None = None
@@ -42,7 +42,9 @@ class Report:
     warnings: Sequence[str] = ()
 
     @classmethod
-    def of(cls, runner: Runner, before: Before, began: int, *, resumable: bool, warnings: Sequence[str] = ()) -> Report:
+    def of(
+        cls, runner: Runner, before: FoundBefore, began: int, *, resumable: bool, warnings: Sequence[str] = ()
+    ) -> Report:
         """Return the report of a finished runner that began at `began`, monotonic ns."""
         return cls(
             tally=runner.tally,
@@ -77,7 +79,7 @@ class Report:
         unsent = f" (and {tally.unsent:,} attempts that never left)" if tally.unsent else ""
         summary = (
             f"sent {tally.sent:,}{unsent}  retried {tally.retried:,}  429s {tally.refused:,}  ok {tally.ok:,}  "
-            f"failed {tally.failed:,}  in {clock(self.seconds)}  {rate:.1f}/s"
+            f"failed {tally.failed:,}  in {clock_text(self.seconds)}  {rate:.1f}/s"
         )
         lines = [summary]
         if self.before.finished and not (
@@ -107,7 +109,7 @@ class Report:
 
 def _when(moment: datetime) -> str:
     seconds = max(0.0, (moment - datetime.now(UTC)).total_seconds())
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC (in {clock(seconds)})"
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC (in {clock_text(seconds)})"
 
 
 def _text(error: BaseException) -> str:

@@ -17,7 +17,7 @@ _AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class ResendRules:
     """Which finished rows are sent again.
 
     Args:
@@ -47,7 +47,7 @@ class Again:
 
 
 @dataclass(slots=True)
-class Before:
+class FoundBefore:
     """What earlier runs left.
 
     Attributes:
@@ -59,7 +59,7 @@ class Before:
     unknown: int = 0
 
 
-def scan(output: Results, journal: Journal, again: Again) -> Before:
+def scan(output: Results, journal: Journal, rules: ResendRules) -> FoundBefore:
     """Fill the journal's bitmap from the output, and drop the results that are to be replaced.
 
     Raises:
@@ -67,9 +67,9 @@ def scan(output: Results, journal: Journal, again: Again) -> Before:
             not be sent twice.
         StoreError: the output cannot be written anew.
     """
-    before, dropped = Before(), Bitmap()
+    before, dropped = FoundBefore(), Bitmap()
     for found in output.found():
-        if _is_dropped(found, journal, again, before):
+        if _is_dropped(found, journal, rules, before):
             dropped.add(found.line)
         elif found.line in journal.done:
             hint = f"line {found.line} stands in it twice"
@@ -80,18 +80,18 @@ def scan(output: Results, journal: Journal, again: Again) -> Before:
     for line in list(journal.spilled):
         if line in journal.done:
             journal.spilled.discard(line)
-        elif not _is_dropped(journal.spilled.found(line), journal, again, before):
+        elif not _is_dropped(journal.spilled.found(line), journal, rules, before):
             before.finished += 1
-    _check_settled(journal, again)
+    _check_settled(journal, rules)
     if len(dropped):
         output.keep(lambda found: found.line not in dropped)
     return before
 
 
-def _is_dropped(found: Found, journal: Journal, again: Again, before: Before) -> bool:
+def _is_dropped(found: Found, journal: Journal, rules: ResendRules, before: FoundBefore) -> bool:
     """Drop a result that is to be replaced, or count it."""
     noted = found.line in journal.sending or found.line in journal.settled
-    if again.wants(found, noted=noted):
+    if rules.wants(found, noted=noted):
         # Its outcome is settled: it stands in the output until the file without it takes its place.
         if noted or found.line in journal.spilled:
             journal.unsend(found.line)
@@ -99,14 +99,14 @@ def _is_dropped(found: Found, journal: Journal, again: Again, before: Before) ->
     if found.reached and found.method not in IDEMPOTENT_METHODS:
         journal.unsafe.add(found.line)
     before.failed += not found.ok
-    before.unknown += not found.ok and again.is_unknown(found, noted=noted)
+    before.unknown += not found.ok and rules.is_unknown(found, noted=noted)
     return False
 
 
-def _check_settled(journal: Journal, again: Again) -> None:
+def _check_settled(journal: Journal, rules: ResendRules) -> None:
     """Refuse an output from which a result was taken whose request must not be sent twice."""
     missing = [line for line in journal.settled if line not in journal.done and line not in journal.spilled]
-    if again.unknown:
+    if rules.unknown:
         for line in missing:
             journal.unsend(line)
     elif missing:

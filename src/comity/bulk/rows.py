@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from comity.bulk.body import BodyTemplate
+from comity.bulk.row_state import RowState
 from comity.bulk.template import UrlTemplate
 from comity.client import address
 from comity.client.headers import checked
@@ -26,24 +27,6 @@ _MANY_HOSTS = 10_000
 _JSON_TYPE = {"content-type": "application/json"}
 
 
-class Progress(msgspec.Struct, gc=False):
-    """How far a run has come with a row.
-
-    Attributes:
-        began: when it was first sent, ns, 0 before.
-        sends: how often it was sent.
-        intended: whether the journal knows that it is being sent.
-        parked: whether it waits for another attempt, or is about to end.
-        uncertain: whether the last attempt that reached the wire brought no answer.
-    """
-
-    began: int = 0
-    sends: int = 0
-    intended: bool = False
-    parked: bool = False
-    uncertain: bool = False
-
-
 class Row(msgspec.Struct, kw_only=True, gc=False):
     """One request of the input.
 
@@ -53,7 +36,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
         host: the name of its limiter: the host, with the port when it is not the scheme's own.
         input: the name of its input, when there are several.
         size: bytes that it holds in memory, about.
-        progress: how far this run has come with it.
+        state: how far this run has come with it.
     """
 
     line: int
@@ -69,7 +52,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     idempotent: bool | None = None
     input: str | None = None
     size: int = 0
-    progress: Progress = msgspec.field(default_factory=Progress)
+    state: RowState = msgspec.field(default_factory=RowState)
 
 
 class Invalid(msgspec.Struct, kw_only=True, gc=False):

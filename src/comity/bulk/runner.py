@@ -32,7 +32,7 @@ from comity.errors import InvalidRequest, Limited, OptionsError, RequestError, S
 _TAKE = 256
 _MANY_HOSTS = 10_000
 
-TOLD = (OSError, EOFError, zlib.error, OptionsError, StoreError)
+EXPECTED_ERRORS = (OSError, EOFError, zlib.error, OptionsError, StoreError)
 """What ends a run and is told as it is; anything else is a fault of the program."""
 
 
@@ -135,7 +135,7 @@ class Runner:
     def parked(self, row: Row) -> None:
         """Let another worker take over while a row waits for its next attempt."""
         lane = self.backlog.lanes[row.host]
-        if row.progress.parked:
+        if row.state.parked:
             lane.parked += 1
             self._hire(lane)
             if self._stopping:
@@ -158,7 +158,7 @@ class Runner:
                 await asyncio.sleep(0)
             if self.reader.ended:
                 self.tally.lines = self.reader.lines
-        except TOLD as error:
+        except EXPECTED_ERRORS as error:
             self.fail(error)
 
     def _wake_feeder(self) -> None:
@@ -223,7 +223,7 @@ class Runner:
                 await self._send(row, lane)
             finally:
                 self._tasks[task] = None
-                lane.parked -= row.progress.parked
+                lane.parked -= row.state.parked
             # A result that others waited for makes room in an ordered output.
             self._wake_feeder()
             # One turn of the loop, in which the results of the others come in too: one write takes them all.
@@ -268,7 +268,7 @@ class Runner:
 
     def _failed(self, row: Row, kind: str, message: str, error: RequestError | None = None) -> None:
         # The row's last attempt alone tells whether it may have been carried out.
-        self.tally.unknown += row.progress.uncertain and row.progress.intended
+        self.tally.unknown += row.state.uncertain and row.state.intended
         self._finish(of_error(row, kind, message, _elapsed(row), error.attempts if error is not None else ()))
 
     def _finish(self, result: Result) -> None:
@@ -304,7 +304,7 @@ class Runner:
     def _leave(self, row: Row) -> None:
         """Leave a row undone; if it surely did nothing it may be sent again."""
         self.tally.undone += 1
-        if self.journal is not None and row.progress.intended and not row.progress.uncertain:
+        if self.journal is not None and row.state.intended and not row.state.uncertain:
             try:
                 self.journal.unsend(row.line)
             except StoreError as error:
@@ -328,10 +328,10 @@ class Runner:
     def _drop_waiting(self) -> None:
         """Give up rows that nothing was sent of, or that wait for another attempt."""
         for task, row in self._tasks.items():
-            if row is not None and (row.progress.parked or not row.progress.began):
+            if row is not None and (row.state.parked or not row.state.began):
                 task.cancel()
 
 
 def _elapsed(row: Row) -> float:
-    began = row.progress.began
+    began = row.state.began
     return (time.monotonic_ns() - began) / 1e9 if began else 0.0

@@ -17,7 +17,7 @@ from comity.bulk.results import Result, encode
 from comity.bulk.stream import Stream
 from comity.errors import StoreError
 
-_MUCH = 1024 * 1024
+_MOST_WAITING_BYTES = 1024 * 1024
 
 
 class Sink:
@@ -133,7 +133,7 @@ class Sink:
         self._lines.append(line)
         self._bytes += len(data)
         if isinstance(self.output, Stream):
-            if self._bytes > _MUCH:
+            if self._bytes > _MOST_WAITING_BYTES:
                 self._room.clear()
             if self._writer is None:
                 self._writer = asyncio.create_task(self._write_stream(self.output))

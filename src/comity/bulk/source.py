@@ -32,7 +32,6 @@ class Source:
 
     Attributes:
         rereadable: whether it can be read a second time.
-        size: bytes on disk, None when unknown.
         consumed: bytes of it read so far, before unpacking.
     """
 
@@ -49,7 +48,6 @@ class Source:
         if stat.S_ISDIR(found.st_mode):
             raise OptionsError("INPUT", name, "a file, or - for standard input", "it is a directory")
         self.rereadable = stat.S_ISREG(found.st_mode) and name != STDIN
-        self.size: int | None = found.st_size if stat.S_ISREG(found.st_mode) else None
         self._direct = stat.S_ISREG(found.st_mode)
         if self.rereadable and not os.access(name, os.R_OK):
             raise OptionsError("INPUT", name, "a file that can be read", "permission denied")

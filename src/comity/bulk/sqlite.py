@@ -63,7 +63,7 @@ class SqliteTable:
         self.path = path
         existed = path.exists() and path.stat().st_size > 0
         try:
-            self._db = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(path, timeout=1.0, isolation_level=None)
             if existed and self._db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
                 self._db.close()
                 raise OptionsError("-o", str(path), "a new file, or the output of an earlier run", "it is another's")

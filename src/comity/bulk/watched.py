@@ -49,17 +49,17 @@ class Watched:
     async def send(self, request: Request, timeout: Timeout, slot: Slot) -> Exchange[Response]:  # noqa: ASYNC109
         """Send once, with everything noted that a resumed run needs to know."""
         row = CURRENT.get()
-        progress = row.progress
-        if self.journal is not None and not progress.intended and must_not_repeat(request):
+        state = row.state
+        if self.journal is not None and not state.intended and must_not_repeat(request):
             await self._intend(self.journal, row)
-        progress.began = progress.began or time.monotonic_ns()
-        if progress.parked:
-            progress.parked = False
+        state.began = state.began or time.monotonic_ns()
+        if state.parked:
+            state.parked = False
             self.parked(row)
         if not self.settle():
             raise asyncio.CancelledError
         # Until an answer proves otherwise: whoever stops this task now does not know what became of the request.
-        progress.uncertain = True
+        state.uncertain = True
         tally = self.tally
         tally.in_flight += 1
         try:
@@ -67,19 +67,19 @@ class Watched:
         finally:
             tally.in_flight -= 1
         outcome = exchange.outcome
-        progress.uncertain = outcome.status is None and outcome.sent != "no"
+        state.uncertain = outcome.status is None and outcome.sent != "no"
         if outcome.sent != "no":
             if self.journal is not None and request.method not in IDEMPOTENT_METHODS:
                 self.journal.unsafe.add(row.line)
             tally.sent += 1
-            tally.retried += progress.sends > 0
-            progress.sends += 1
+            tally.retried += state.sends > 0
+            state.sends += 1
         else:
             tally.unsent += 1
         tally.refused += outcome.refused
         status = outcome.status
         if status is None or status >= 500 or status in _PARKING:
-            progress.parked = True
+            state.parked = True
             self.parked(row)
         return exchange
 
@@ -94,7 +94,7 @@ class Watched:
         except asyncio.CancelledError:
             journal.unsend(row.line)
             raise
-        row.progress.intended = True
+        row.state.intended = True
 
 
 def must_not_repeat(request: Request) -> bool:
