@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
+from typing import TextIO
 
 _MODES = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -26,5 +26,11 @@ def open_closed() -> None:
 
 def tell(text: str) -> None:
     """Say something on standard error; who closed it, or filled its disk, does not want to read it."""
-    with contextlib.suppress(OSError):
+    try:
         print(text, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays open to the very end
