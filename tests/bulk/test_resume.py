@@ -11,6 +11,7 @@ from comity.bulk.template import UrlTemplate
 from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.retry import Retry
+from comity.testing import ScriptedTransport
 from tests.bulk.harness import by_line, results, run, sends, write
 
 ONCE = Policy(retry=Retry(attempts=1))
@@ -227,7 +228,8 @@ async def test_failed_posts_taken_out_to_be_sent_again_are_not_missed(tmp_path, 
     rows = [{"url": f"{upstream.url}/flaky/{n}?fail=1&code=500", "method": "POST"} for n in range(3)]
     source = write(tmp_path / "in", *rows)
     await run(source, out)
-    await run(source, out, retry_failed=True, policy=Policy(concurrency=1, deadline=0.001))
+    unreachable = ScriptedTransport(lambda _request: "connect")
+    await run(source, out, retry_failed=True, policy=Policy(retry=0), transport=unreachable)
     assert (await run(source, out, retry_failed=True)).exit_code == 0
 
 
