@@ -150,8 +150,10 @@ class HostLimiter:
             return False
         for window in windows:
             if window.used >= window.limit and not window.fits(now, 1):
+                for taken in windows[: windows.index(window)]:
+                    taken.used -= 1
+                    taken.times.pop()
                 return False
-        for window in windows:
             window.used += 1
             window.times.append(now)
         self.running += 1
