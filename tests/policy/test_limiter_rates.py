@@ -351,3 +351,14 @@ def test_a_retry_is_charged_its_estimate_again_however_the_attempt_before_was_se
     assert limiter.earliest(S, (40,)) == S
     run(limiter, 2 * S, cost={"tokens": 100})
     assert limiter.earliest(2 * S, (1,)) == 3 * S
+
+
+def test_the_short_way_takes_of_every_rate_or_of_none():
+    """LA-05: the second rate is full, so the first keeps what it had."""
+    limiter = host(concurrency=None, rate=["3/s", "1/s", "5/s"])
+    assert limiter.take(0)
+    assert not limiter.take(1)
+    assert [window.used for window in limiter.quick] == [1, 1, 1]
+    assert [len(window.times) for window in limiter.quick] == [1, 1, 1]
+    assert limiter.take(S)
+    assert limiter.running == 2
