@@ -188,6 +188,15 @@ def test_children_use_connections_and_threads_of_their_own(up):
     assert sorted(map(sorted, by_connection.values())) == [["0"], ["1"], ["2"], ["parent", "warm"]]
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, whatever another test or the shell did to the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("target", ["/hang", "/flaky/a?fail=1&code=503&retry_after=30"])
 def test_ctrl_c_in_a_call_cancels_its_request_and_leaves_nothing_running(up, target):
     def interrupt() -> None:
