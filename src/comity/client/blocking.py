@@ -20,8 +20,8 @@ from comity.client.transport import Transport
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
-from comity.engine.conversation import Conversation, converse
 from comity.engine.hosts import Hosts
+from comity.engine.thread_engine import ThreadEngine
 from comity.policy.timeouts import Timeout
 
 T = TypeVar("T")
@@ -126,32 +126,21 @@ class BlockingEngine(AsyncEngine):
     def __init__(self, hosts: Hosts, thread: LoopThread) -> None:
         super().__init__(hosts)
         self._thread = thread
+        self._in_thread = _InThread(hosts)
 
     async def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
         """Send, and send again as the policy says, until the call is settled; see `AsyncEngine.run`."""
-        return await super().run(call, send) if self._thread.here else self._blocking(call, send)
+        if self._thread.here:
+            return await super().run(call, send)
+        return self._in_thread.run(call, lambda slot: finish(send(slot)))
 
-    def _blocking(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
-        gate = self.hosts.gate(call.host)
-        steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
-        reply: Exchange[T] | None = None
-        while True:
-            try:
-                step = steps.send(reply)
-            except StopIteration as end:
-                settled: Settled[T] = end.value
-                return settled
-            reply = None
-            try:
-                if isinstance(step, Slot):
-                    reply = finish(send(step))
-                elif isinstance(step, Aside):
-                    finish(step.until())
-                else:
-                    gate.wait_thread(step)
-            except BaseException as error:
-                steps.throw(error)  # it gives back what it holds, and raises the same
-                raise
+
+class _InThread(ThreadEngine):
+    """Drives calls in threads, with coroutines that never suspend."""
+
+    def stand_aside(self, step: Aside) -> None:
+        """Get what the call needs."""
+        finish(step.until())
 
 
 class FarTransport:

@@ -42,9 +42,13 @@ class ThreadEngine(Engine):
                 if isinstance(step, Slot):
                     reply = send(step)
                 elif isinstance(step, Aside):
-                    raise TypeError("a thread cannot await what the call needs")
+                    self.stand_aside(step)
                 else:
                     gate.wait_thread(step)
             except BaseException as error:
                 steps.throw(error)  # it gives back what it holds, and raises the same
                 raise
+
+    def stand_aside(self, step: Aside) -> None:
+        """Get what the call needs before it may be sent; an engine that has an event loop at hand can."""
+        raise TypeError(f"a thread cannot await what the call needs ({type(step).__name__})")
