@@ -10,6 +10,7 @@ from comity.client.accept import AcceptGiven
 from comity.client.address import Params
 from comity.client.auth import Auth, Sign
 from comity.client.headers import HeaderInput
+from comity.client.multipart import FormFields, FormFiles
 from comity.client.request import Content
 from comity.errors import OptionsError
 from comity.policy.header_names import HeaderNames
@@ -64,6 +65,8 @@ class RequestOptions(TypedDict, total=False):
     headers: HeaderInput | None
     content: Content
     json: Any
+    data: FormFields | None
+    files: FormFiles | None
     priority: int
     cost: int | Mapping[str, int]
     idempotent: bool | None

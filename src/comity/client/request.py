@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 import uuid
 from base64 import b64encode
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from comity import redact
 from comity.client import address, media
 from comity.client.address import Address, Params
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
+from comity.client.multipart import FormFields, FormFiles, form, read
 from comity.errors import InvalidRequest
 from comity.policy.token import is_token
 
-Content = str | bytes | bytearray | memoryview | None
-"""A body that can be sent again: text (as UTF-8) or bytes."""
+Content = str | bytes | bytearray | memoryview | BinaryIO | None
+"""A body that can be sent again: text (as UTF-8), bytes, or a file open for bytes, which is read at once."""
 
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _NO_HEADERS = Headers()
@@ -31,8 +32,12 @@ class Request:
         params: query parameters to append, properly encoded.
         headers: over `defaults`; a name given here replaces the default, None leaves it out. Proxy-Authorization is not
             sent: no origin may see it (RFC 9110 section 11.7.2).
-        content: the body, text or bytes; it must be replayable, so no stream.
+        content: the body: text, bytes, or a file that is open for bytes and is read at once, up to 100 MB. It must be
+            replayable, so it is no generator.
         json: a value to send as JSON; `Content-Type: application/json` is added unless given.
+        data: the fields of a form, by name; a list of values gives a name several.
+        files: the files of a form, by field name: text, bytes or a file open for bytes, or (file name, that), or (file name,
+            that, content type). The form is multipart then.
         idempotent: whether sending twice does no harm; None asks the method.
         idempotency_key: a key for the Idempotency-Key header, the same on every attempt; True makes one.
         expose_cookies: leave `set-cookie` readable in the answer.
@@ -65,6 +70,8 @@ class Request:
         headers: HeaderInput | None = None,
         content: Content = None,
         json: Any = None,
+        data: FormFields | None = None,
+        files: FormFiles | None = None,
         idempotent: bool | None = None,
         idempotency_key: str | bool | None = None,
         expose_cookies: bool = False,
@@ -73,10 +80,10 @@ class Request:
         put = object.__setattr__
         put(self, "method", _method(method))
         put(self, "address", address.parse(url if params is None else address.with_params(url, params)))
-        body = _body(content, json)
+        body, kind = _body(content, json, data, files)
         fields = merged(defaults, _without_length(checked(headers), body)) if headers else defaults
-        if json is not None or idempotency_key or self.address.userinfo:
-            fields = Headers((*fields.pairs, *self._added(fields, json is not None, idempotency_key)))
+        if kind or idempotency_key or self.address.userinfo:
+            fields = Headers((*fields.pairs, *self._added(fields, kind, idempotency_key)))
         put(self, "content", b"" if body is None and self.method in _WITH_BODY else body)
         put(self, "headers", fields)
         put(self, "idempotent", idempotent)
@@ -112,11 +119,15 @@ class Request:
     def __repr__(self) -> str:
         return f"<Request {self.method} {redact.url(self.url)}>"
 
-    def _added(self, fields: Headers, has_json: bool, key: str | bool | None) -> Pairs:
+    def _added(self, fields: Headers, kind: str, key: str | bool | None) -> Pairs:
         """Return the headers that the options ask for and the caller did not write."""
         added: list[tuple[str, str]] = []
-        if has_json and "content-type" not in fields:
-            added.append(("Content-Type", "application/json"))
+        if kind and "content-type" not in fields:
+            added.append(("Content-Type", kind))
+        elif "boundary" in kind:
+            raise InvalidRequest(
+                "header content-type is set by a form with files, as it names the boundary; leave it out"
+            )
         if self.address.userinfo and "authorization" not in fields:
             added.append(("Authorization", f"Basic {b64encode(self.address.userinfo).decode()}"))
         if key and "idempotency-key" not in fields:
@@ -133,14 +144,31 @@ def _method(method: object) -> str:
     return upper
 
 
-def _body(content: object, json: object) -> bytes | None:
+def _body(content: object, json: object, data: Any, files: Any) -> tuple[bytes | None, str]:
+    """Return the body and the Content-Type that it brings, "" for none."""
+    if data is not None or files is not None:
+        _check_alone(
+            "data and files" if data is not None and files is not None else "data" if files is None else "files",
+            content=content,
+            json=json,
+        )
+        return form(data, files)
     if json is not None:
-        if content is not None:
-            raise InvalidRequest("content and json are both given; one body can be sent")
+        _check_alone("json", content=content)
         try:
-            return media.encode_json(json)
+            return media.encode_json(json), "application/json"
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidRequest(f"json cannot be encoded: {redact.text(str(error)[:200])}") from None
+    return _content(content), ""
+
+
+def _check_alone(name: str, **others: object) -> None:
+    for other, value in others.items():
+        if value is not None:
+            raise InvalidRequest(f"{other} and {name} are both given; one body can be sent")
+
+
+def _content(content: Any) -> bytes | None:
     if content is None or type(content) is bytes:
         return content
     if isinstance(content, str):
@@ -150,8 +178,10 @@ def _body(content: object, json: object) -> bytes | None:
             raise InvalidRequest("content holds half of a surrogate pair") from None
     if isinstance(content, (bytes, bytearray, memoryview)):
         return bytes(content)
+    if hasattr(content, "read"):
+        return read(content, "content")
     raise InvalidRequest(
-        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; pass text or bytes"
+        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; pass text, bytes or an open file"
     )
 
 

@@ -39,7 +39,7 @@ class Verbs(ABC):
             url: absolute, or relative to `base_url`; it is sent byte for byte.
             into: the type that the answer's JSON body is decoded to and returned as: a dataclass, TypedDict, msgspec.Struct,
                 a list or dict of such. An answer that is not 2xx is then always raised.
-            options: params, headers, content, json: what to send, see `Request`.
+            options: params, headers, content, json, data, files: what to send, see `Request`.
                 priority: 0 (first) to 9, 5 by default.  cost: in requests, or by budget: `{"tokens": 1200}`.
                 idempotent: whether sending twice does no harm; by default the method says.
                 idempotency_key: True makes a key, text is one; the request is then retried like an idempotent one.

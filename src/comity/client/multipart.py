@@ -1,0 +1,142 @@
+"""Multipart: forms as browsers send them, built once, so that every attempt sends the same bytes.
+
+A form of fields alone is application/x-www-form-urlencoded, one with files multipart/form-data (RFC 7578). Names and file
+names are escaped as the HTML standard says (CR, LF and the quote in percent form), so that none can begin a header.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import Any, BinaryIO
+from urllib.parse import urlencode
+
+from comity.client.pairs import pairs_of
+from comity.errors import InvalidRequest
+
+MOST_READ = 100 * 1024 * 1024
+"""Most bytes that are read of one file that is sent; a larger one does not belong into memory."""
+
+Field = str | bytes | int | float
+FormFields = Mapping[str, Field | Iterable[Field]] | Iterable[tuple[str, Field]]
+"""The fields of a form; a list of values gives a name several."""
+
+FileContent = str | bytes | bytearray | memoryview | BinaryIO
+FileGiven = FileContent | tuple[str | None, FileContent] | tuple[str | None, FileContent, str]
+"""A file's content, or (file name, content), or (file name, content, content type)."""
+
+FormFiles = Mapping[str, FileGiven] | Iterable[tuple[str, FileGiven]]
+"""The files of a form by field name."""
+
+_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[\x20-\x7e]+")
+_ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
+
+
+def form(data: FormFields | None, files: FormFiles | None) -> tuple[bytes, str]:
+    """Return the body of a form and its Content-Type.
+
+    Raises:
+        InvalidRequest: a name, value or file cannot be sent; the message names it.
+    """
+    fields = [] if data is None else list(_fields(data))
+    if files is None:
+        return urlencode(fields).encode(), "application/x-www-form-urlencoded"
+    boundary = secrets.token_hex(16).encode()
+    parts = bytearray()
+    for name, value in fields:
+        _add(parts, boundary, f'name="{_quoted(name)}"', "", value)
+    for name, given in pairs_of(files, "files"):
+        filename, content, kind = _file(name, given)
+        of_file = "" if filename is None else f'; filename="{_quoted(filename)}"'
+        _add(parts, boundary, f'name="{_quoted(_name(name))}"{of_file}', kind, content)
+    parts += b"--%b--\r\n" % boundary
+    return bytes(parts), f"multipart/form-data; boundary={boundary.decode()}"
+
+
+def read(file: Any, what: str) -> bytes:
+    """Return what a file that is open for reading bytes holds from its position on.
+
+    Raises:
+        InvalidRequest: it is open as text, cannot be read, or is longer than `MOST_READ`.
+    """
+    try:
+        content = file.read(MOST_READ + 1)
+    except (OSError, ValueError) as error:  # a file that is closed, or not open for reading
+        raise InvalidRequest(f"{what} cannot be read: {error}") from None
+    if isinstance(content, str):
+        raise InvalidRequest(f"{what} is open as text; open it for bytes, with mode 'rb'")
+    if not isinstance(content, (bytes, bytearray)):
+        raise InvalidRequest(f"{what} gives a {type(content).__name__} instead of bytes")
+    if len(content) > MOST_READ:
+        raise InvalidRequest(f"{what} is longer than the {MOST_READ} bytes that are read into memory; send it in parts")
+    return bytes(content)
+
+
+def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:
+    for name, value in pairs_of(data, "data"):
+        several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+        for each in value if several else (value,):
+            yield _name(name), _text(name, each)
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str):
+        raise InvalidRequest(f"a field of the form is named by a {type(name).__name__}; a text is needed")
+    _encoded(name, "the name of a field")
+    return name
+
+
+def _text(name: object, value: object) -> bytes:
+    if isinstance(value, bool) or not isinstance(value, (str, bytes, int, float)):
+        raise InvalidRequest(
+            f"field {name!r} of the form is a {type(value).__name__}; text, bytes or a number is needed"
+        )
+    return value if isinstance(value, bytes) else _encoded(str(value), f"field {name!r} of the form")
+
+
+def _file(name: object, given: object) -> tuple[str | None, bytes, str]:
+    what = f"file {name!r}"
+    filename: object = None
+    kind: object = "application/octet-stream"
+    content = given
+    if isinstance(given, tuple):
+        if len(given) not in {2, 3}:
+            raise InvalidRequest(f"{what} is a tuple of {len(given)}; (file name, content[, content type]) is needed")
+        filename, content, kind = given if len(given) == 3 else (*given, kind)
+    else:
+        named = getattr(given, "name", None)
+        filename = PurePath(named).name if isinstance(named, str) else name
+    if not (filename is None or isinstance(filename, str)):
+        raise InvalidRequest(f"{what} has a file name that is a {type(filename).__name__}; a text is needed")
+    if not isinstance(kind, str) or not _MEDIA_TYPE.fullmatch(kind):
+        raise InvalidRequest(f"{what} has a content type that is none")
+    return filename, _content(content, what), kind
+
+
+def _content(content: object, what: str) -> bytes:
+    if isinstance(content, str):
+        return _encoded(content, what)
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    if hasattr(content, "read"):
+        return read(content, what)
+    raise InvalidRequest(f"{what} is a {type(content).__name__}; text, bytes or a file open for bytes is needed")
+
+
+def _encoded(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{what} holds half of a surrogate pair") from None
+
+
+def _quoted(name: str) -> str:
+    _encoded(name, "the name of a file")
+    return name.translate(_ESCAPED)
+
+
+def _add(parts: bytearray, boundary: bytes, named: str, kind: str, content: bytes) -> None:
+    head = f"Content-Disposition: form-data; {named}\r\n" + (f"Content-Type: {kind}\r\n" if kind else "")
+    parts += b"--%b\r\n%b\r\n%b\r\n" % (boundary, head.encode(), content)
