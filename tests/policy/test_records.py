@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -70,6 +71,16 @@ def test_an_attempt_reads_as_plain_values():
         "retry_after": 3.0,
         "decision": "done",
     }
+
+
+def test_an_attempt_survives_a_pickle_and_does_not_change():
+    attempt = Attempt(number=2, started_at=1.5, waited=0.25, timings=Timings(dns=1.0))
+    again = pickle.loads(pickle.dumps(attempt))
+    assert (again, hash(again), repr(again)) == (attempt, hash(attempt), repr(attempt))
+    assert repr(attempt).startswith("Attempt(number=2, started_at=1.5, waited=0.25, status=None, ")
+    for record in (attempt, attempt.timings):
+        with pytest.raises(AttributeError):
+            record.number = record.dns = 1
 
 
 def test_an_event_reads_as_plain_values():
