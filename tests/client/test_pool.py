@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from time import monotonic_ns
 
 import pytest
 
 from comity.client.address import parse
+from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.async_client import AsyncClient
 from comity.client.pool import KEEP_NS, Pool
 from comity.client.stopwatch import Stopwatch
 from comity.client.wire import Wire
-from tests.client.scripted import Peer, Scripted
+from tests.client.scripted import Peer, Scripted, answer, ok
 
 SECOND = 1_000_000_000
 
@@ -94,3 +97,27 @@ async def test_what_comes_back_after_closing_is_closed(server, pool):
     await pool.aclose()
     pool.give_back(wire, None, monotonic_ns())
     await server.until(lambda server: server.open == 0)
+
+
+async def test_hosts_that_are_never_asked_again_leave_no_socket_and_no_entry():
+    """MK-03"""
+
+    async def resolve(host: str, port: int) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+
+    transport = AiohttpTransport(resolve=resolve)
+    script = answer(ok(b"ok", "Keep-Alive: timeout=0"))
+    async with Scripted(script) as server, AsyncClient(transport=transport, concurrency=20, max_connections=20) as api:
+        urls = (f"http://host-{number}.test:{server.port}/" for number in range(10_000))
+        async for _ in api.map(urls):
+            pass
+        await server.until(lambda server: server.open == 0)
+        [pool] = transport._pools.values()
+        assert (len(pool), pool._resting, server.connections) == (0, {}, 10_000)
+
+
+async def test_the_sweep_comes_when_the_first_connection_is_due(server, pool):
+    await rest(pool, server.url)
+    await rest(pool, server.url, "timeout=0")
+    await server.until(lambda server: server.connections == 2 and server.open == 1)
+    assert len(pool) == 1

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from comity import redact
@@ -19,6 +20,9 @@ from comity.errors import InvalidRequest
 
 Params = Mapping[str, object] | Iterable[tuple[str, object]]
 """Query parameters: names to values, or pairs. A list is repeated, None is left out, True is "true"."""
+
+Url = str | Any
+"""Text, or an object whose class is called `URL`, as those of yarl and httpx are."""
 
 PORTS = {"http": 80, "https": 443}
 
@@ -75,6 +79,17 @@ class Address:
     def url(self) -> str:
         """The URL without user information and fragment."""
         return f"{self.origin.text}{self.target}"
+
+
+def text(url: object) -> str:
+    """Return the text of a URL that is given as an object of another library.
+
+    Raises:
+        InvalidRequest: its class is not called `URL`.
+    """
+    if isinstance(url, str) or type(url).__name__ == "URL":
+        return str(url)
+    raise InvalidRequest(f"url is a {type(url).__name__}; text or an object of a class URL is needed")
 
 
 def is_absolute(url: str) -> bool:

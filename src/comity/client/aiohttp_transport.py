@@ -19,7 +19,7 @@ from comity.client.tls import TLS
 from comity.client.transport import Transport
 from comity.engine.call import Exchange, Slot
 from comity.engine.fork import restart_in_children
-from comity.errors import OptionsError
+from comity.errors import InvalidRequest, OptionsError
 from comity.policy.timeouts import Timeout
 from comity.policy.units import integer
 
@@ -65,6 +65,9 @@ class AiohttpTransport:
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
+        if request.extensions:
+            names = ", ".join(map(repr, request.extensions))
+            raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:  # an empty pool is false

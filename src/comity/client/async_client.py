@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from comity import redact
-from comity.client import typed
+from comity.client import address, typed
 from comity.client.accept import AcceptGiven, judge, rules as accept_rules
+from comity.client.address import Url
 from comity.client.aiohttp_transport import chosen
 from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
@@ -181,7 +182,7 @@ class AsyncClient(Series):
     def _clock(self) -> Clock:
         return self._engine.clock
 
-    def _ask(self, method: str, url: str, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
+    def _ask(self, method: str, url: Url, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         if self._presets:
             options = {**self._presets, **options}
         return self._request(method, url, **options)
@@ -189,7 +190,7 @@ class AsyncClient(Series):
     async def _request(
         self,
         method: str,
-        url: str,
+        url: Url,
         *,
         into: Any = None,
         params: Any = None,
@@ -207,6 +208,7 @@ class AsyncClient(Series):
         retry: Any = UNSET,
         raise_for: RaiseFor | None = None,
         expose_cookies: bool = False,
+        extensions: Mapping[str, Any] | None = None,
         auth: Any = UNSET,
         follow_redirects: bool | None = None,
         max_redirects: int | None = None,
@@ -219,7 +221,7 @@ class AsyncClient(Series):
             typed.check_type(into)
         if raise_for is not None:
             check_choice(raise_for, "raise_for", RAISE_FOR)
-        whole = self._base.whole(url)
+        whole = self._base.whole(url if isinstance(url, str) else address.text(url))
         request = Request(
             method,
             whole,
@@ -232,6 +234,7 @@ class AsyncClient(Series):
             idempotent=idempotent,
             idempotency_key=idempotency_key,
             expose_cookies=expose_cookies,
+            extensions=extensions,
             defaults=self._base.headers(whole),
         )
         policy = self._rules_of(request.address.origin.key)[1]

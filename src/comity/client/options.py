@@ -76,6 +76,7 @@ class RequestOptions(TypedDict, total=False):
     retry: RetryGiven
     raise_for: RaiseFor | None
     expose_cookies: bool
+    extensions: Mapping[str, Any] | None
     auth: AuthGiven | None
     follow_redirects: bool | None
     max_redirects: int | None

@@ -22,6 +22,8 @@ KEEP_NS = 15_000_000_000
 """How long a connection rests, ns, when its server announces nothing."""
 
 _RESTED_NS = 1_000_000
+_SWEEP_NS = 100_000_000
+_NEVER = 1 << 63
 _CLOSE_LIMIT = 1.0
 _KEEP_ALIVE = re.compile(r"(?:^|[\s,])timeout=([0-9]{1,9})(?:$|[\s,])", re.IGNORECASE)
 
@@ -43,6 +45,7 @@ class Pool:
         # all be forgotten together, and the task gives back what it holds.
         self._open: WeakSet[Wire] = WeakSet()
         self._sweeper: asyncio.TimerHandle | None = None
+        self._sweep_at = _NEVER
         self._emptied: asyncio.Future[None] | None = None
         self._closed = False
 
@@ -81,8 +84,8 @@ class Pool:
         wire.rested = now
         wire.expires = now + _lifetime(keep_alive)
         self._resting.setdefault(wire.origin, []).append(wire)
-        if self._sweeper is None:
-            self._sweeper = self.loop.call_later(KEEP_NS / 1e9, self._sweep)
+        if wire.expires < self._sweep_at:
+            self._sweep_by(wire.expires, now)
 
     async def aclose(self) -> None:
         """Close every connection and wait until the sockets are gone, at most a second."""
@@ -104,7 +107,7 @@ class Pool:
 
     def _sweep(self) -> None:
         """Close what rested too long."""
-        now, self._sweeper = monotonic_ns(), None
+        now, self._sweep_at = monotonic_ns(), _NEVER
         for origin, resting in list(self._resting.items()):
             for wire in resting:
                 if now >= wire.expires:
@@ -115,7 +118,14 @@ class Pool:
             else:
                 del self._resting[origin]
         if self._resting:
-            self._sweeper = self.loop.call_later(KEEP_NS / 1e9, self._sweep)
+            self._sweep_by(min(wire.expires for resting in self._resting.values() for wire in resting), now)
+
+    def _sweep_by(self, due: int, now: int) -> None:
+        """Sweep when the first connection is due: one timer for all, that of a busy pool at most every `_SWEEP_NS`."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweep_at = max(due, now + _SWEEP_NS)
+        self._sweeper = self.loop.call_later((self._sweep_at - now) / 1e9, self._sweep)
 
 
 def _lifetime(keep_alive: str | None) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import uuid
 from base64 import b64encode
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn
 
 from comity import redact
 from comity.client import address, media
-from comity.client.address import Address, Params
+from comity.client.address import Address, Params, Url
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
 from comity.client.multipart import FormFields, FormFiles, form, read
 from comity.errors import InvalidRequest
@@ -20,6 +22,7 @@ Content = str | bytes | bytearray | memoryview | BinaryIO | None
 
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _NO_HEADERS = Headers()
+_NO_EXTENSIONS: Mapping[str, Any] = MappingProxyType({})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -28,7 +31,7 @@ class Request:
 
     Args:
         method: any token of RFC 9110 but CONNECT; upper case is made of it.
-        url: an absolute http or https URL; sent byte for byte. User information becomes Basic authorization.
+        url: an absolute http or https URL, text or a `URL` of yarl or httpx; sent byte for byte. User information becomes Basic authorization.
         params: query parameters to append, properly encoded.
         headers: over `defaults`; a name given here replaces the default, None leaves it out. Proxy-Authorization is not
             sent: no origin may see it (RFC 9110 section 11.7.2).
@@ -41,6 +44,7 @@ class Request:
         idempotent: whether sending twice does no harm; None asks the method.
         idempotency_key: a key for the Idempotency-Key header, the same on every attempt; True makes one.
         expose_cookies: leave `set-cookie` readable in the answer.
+        extensions: options for a transport of one's own, by name, handed to it unchanged; the default one knows none.
         defaults: headers that a client adds to all of its requests, already checked.
 
     Raises:
@@ -51,11 +55,12 @@ class Request:
         <Request GET https://api.example/users?page=2>
     """
 
-    __slots__ = ("address", "content", "expose_cookies", "headers", "idempotent", "keyed", "method")
+    __slots__ = ("address", "content", "expose_cookies", "extensions", "headers", "idempotent", "keyed", "method")
 
     address: Address
     content: bytes | None
     expose_cookies: bool
+    extensions: Mapping[str, Any]
     headers: Headers
     idempotent: bool | None
     keyed: bool
@@ -64,7 +69,7 @@ class Request:
     def __init__(
         self,
         method: str,
-        url: str,
+        url: Url,
         *,
         params: Params | None = None,
         headers: HeaderInput | None = None,
@@ -75,9 +80,12 @@ class Request:
         idempotent: bool | None = None,
         idempotency_key: str | bool | None = None,
         expose_cookies: bool = False,
+        extensions: Mapping[str, Any] | None = None,
         defaults: Headers = _NO_HEADERS,
     ) -> None:
         put = object.__setattr__
+        if not isinstance(url, str):
+            url = address.text(url)
         put(self, "method", _method(method))
         put(self, "address", address.parse(url if params is None else address.with_params(url, params)))
         body, kind = _body(content, json, data, files)
@@ -89,6 +97,7 @@ class Request:
         put(self, "idempotent", idempotent)
         put(self, "keyed", "idempotency-key" in fields)
         put(self, "expose_cookies", expose_cookies)
+        put(self, "extensions", _extensions(extensions) if extensions else _NO_EXTENSIONS)
 
     @property
     def url(self) -> str:
@@ -110,11 +119,12 @@ class Request:
         raise AttributeError(f"a Request cannot be changed; {name} was set at its construction")
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        state = {name: getattr(self, name) for name in self.__slots__}
+        return {**state, "extensions": dict(self.extensions)}  # a view of a mapping cannot be pickled
 
-    def __setstate__(self, state: dict[str, object]) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, MappingProxyType(value) if name == "extensions" else value)
 
     def __repr__(self) -> str:
         return f"<Request {self.method} {redact.url(self.url)}>"
@@ -133,6 +143,12 @@ class Request:
         if key and "idempotency-key" not in fields:
             added.append(("Idempotency-Key", _quoted_key(key)))
         return tuple(added)
+
+
+def _extensions(given: object) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidRequest(f"extensions is a {type(given).__name__}; a mapping of names to values is needed")
+    return MappingProxyType(dict(given))
 
 
 def _method(method: object) -> str:
@@ -181,7 +197,8 @@ def _content(content: Any) -> bytes | None:
     if hasattr(content, "read"):
         return read(content, "content")
     raise InvalidRequest(
-        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; pass text, bytes or an open file"
+        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; "
+        'join its pieces, as b"".join(...), or pass text, bytes or a file open for bytes'
     )
 
 
