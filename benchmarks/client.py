@@ -19,7 +19,7 @@ from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.base import Base
 from comity.engine.call import Slot
 
-IN_FLIGHT = 50
+IN_FLIGHT, MOST = 50, 500
 SLOWER = 8
 """How many times fewer requests per sample the slowest peer gets."""
 
@@ -53,6 +53,29 @@ def rows(*, quick: bool) -> Iterator[Row]:
         ratio = rounds.ratio(OURS, peer)
         yield Row.paired(what, rounds.figure(OURS), rounds.figure(peer), ratio, "/s", least=target)
     yield _policy(spent.samples[OURS], spent.samples[TRANSPORT])
+    for path, size in (("/item", "small"), ("/big", "100 KB")):
+        for at_once in (1, IN_FLIGHT, MOST):
+            yield from _beside(path, f"{at_once} in flight, {size}", at_once, quick=quick)
+
+
+def _beside(path: str, what: str, at_once: int, *, quick: bool) -> Iterator[Row]:
+    """Yield the rows of one number in flight and one size of body; they have no target."""
+    requests, least, most = (500, 3, 3) if quick else (2_000, 7, 15)
+    makers = {OURS: _comity, TRANSPORT: _transport, AIOHTTP: _aiohttp}
+    with serving() as server, runner() as loop:
+        stack = AsyncExitStack()
+        gets = {name: loop.run(stack.enter_async_context(make(server.url, path))) for name, make in makers.items()}
+
+        def sample(get: Get) -> Sample:
+            return lambda: float(loop.run(_speed(get, requests, at_once)))
+
+        pairs = [(OURS, TRANSPORT), (OURS, AIOHTTP)]
+        speeds = {name: sample(get) for name, get in gets.items()}
+        rounds = interleave(speeds, pairs, least=least, most=most)
+        loop.run(stack.aclose())
+    for ours, peer in pairs:
+        ratio = rounds.ratio(ours, peer)
+        yield Row.paired(f"client: {what}, to {peer}", rounds.figure(ours), rounds.figure(peer), ratio, "/s")
 
 
 def _policy(ours: Any, transport: Any) -> Row:
@@ -68,9 +91,9 @@ def _policy(ours: Any, transport: Any) -> Row:
     )
 
 
-async def _speed(get: Get, requests: int) -> float:
+async def _speed(get: Get, requests: int, at_once: int = IN_FLIGHT) -> float:
     began = perf_counter()
-    await send(get, requests)
+    await send(get, requests, at_once)
     return requests / (perf_counter() - began)
 
 
@@ -80,8 +103,8 @@ async def _cost(get: Get, requests: int) -> float:
     return (process_time() - began) / requests * 1e6
 
 
-async def send(get: Get, requests: int) -> None:
-    """Send so many requests, IN_FLIGHT at a time."""
+async def send(get: Get, requests: int, at_once: int = IN_FLIGHT) -> None:
+    """Send so many requests, `at_once` at a time."""
     left = requests
 
     async def worker() -> None:
@@ -90,24 +113,24 @@ async def send(get: Get, requests: int) -> None:
             left -= 1
             await get()
 
-    await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
+    await asyncio.gather(*(worker() for _ in range(at_once)))
 
 
 @asynccontextmanager
-async def _comity(url: str) -> AsyncIterator[Get]:
+async def _comity(url: str, path: str = "/item") -> AsyncIterator[Get]:
     """Run a client with everything on: two rates, a bound, retries, all timeouts and a deadline; nothing waits."""
     limits = Timeout(request=30, attempt=60)
     rates = ["90000/s", "5000000/min"]
-    async with AsyncClient(url, rate=rates, concurrency=IN_FLIGHT, timeout=limits, deadline=60) as client:
-        yield partial(client.get, "/item")
+    async with AsyncClient(url, rate=rates, concurrency=MOST, timeout=limits, deadline=60) as client:
+        yield partial(client.get, path)
 
 
 @asynccontextmanager
-async def _transport(url: str) -> AsyncIterator[Get]:
+async def _transport(url: str, path: str = "/item") -> AsyncIterator[Get]:
     """The same bytes on the wire, from a new request each time; no policy."""
     transport = AiohttpTransport()
     limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).headers(url)
-    yield lambda: transport.send(Request("GET", f"{url}/item", defaults=headers), limits, slot)
+    yield lambda: transport.send(Request("GET", f"{url}{path}", defaults=headers), limits, slot)
     await transport.aclose()
 
 
@@ -126,13 +149,13 @@ class _FreeSlot:
 
 
 @asynccontextmanager
-async def _aiohttp(url: str) -> AsyncIterator[Get]:
+async def _aiohttp(url: str, path: str = "/item") -> AsyncIterator[Get]:
     import aiohttp
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def get() -> bytes:
-            async with session.get(f"{url}/item") as response:
+            async with session.get(f"{url}{path}") as response:
                 return await response.read()
 
         yield get

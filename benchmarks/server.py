@@ -6,6 +6,7 @@ closed, so it cannot outlive who started it.
 
     GET /_log      JSON: [[arrival, status], ...] since the last reset
     GET /_reset    forgets arrivals and the window
+    GET /big       200 with 100 KB, or 429
     GET anything   200 with a small JSON body, or 429
 
 `delay` makes an answer take a random time up to so many seconds; a random share of it passes before the request is judged,
@@ -37,6 +38,7 @@ _END = b"\r\n\r\n"
 _BODY = b'{"id":1,"name":"a small answer","tags":["one","two","three"],"ok":true}'
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
 _ANSWER = _OK % (len(_BODY), _BODY)
+_BIG = _OK % (100_000, b'"' + b"x" * 99_998 + b'"')
 _REFUSAL = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 _WRONG = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -115,7 +117,8 @@ class Judge:
             self.log.clear()
             self.window.clear()
             return _ANSWER
-        return self.judge(time.monotonic_ns())
+        answer = self.judge(time.monotonic_ns())
+        return _BIG if path == b"/big" and answer is _ANSWER else answer
 
 
 class Connection(asyncio.Protocol):
