@@ -2,7 +2,7 @@
 
     ComityError
     ├─ OptionsError (ValueError)        an option's value cannot be used; nothing was started
-    ├─ StoreError                       a journal or database refused; nothing acknowledged is lost
+    ├─ StoreError                       a journal, database or HAR file refused; nothing acknowledged is lost
     └─ RequestError                     one request did not come to a good end: .request, .attempts
        ├─ NotSent                       ... and no byte of it left
        │  ├─ InvalidRequest (ValueError)   it cannot be sent as it stands
@@ -43,6 +43,10 @@ class ComityError(Exception):
         # Exception's own way calls the class with the message alone, and these classes need more than a message.
         return _rebuilt, (type(self), self.args, self.__dict__.copy())
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error as plain values for JSON, without secrets."""
+        return {"type": type(self).__name__, "message": str(self)}
+
 
 class OptionsError(ComityError, ValueError):
     """An option's value cannot be used.
@@ -77,7 +81,7 @@ class OptionsError(ComityError, ValueError):
 
 
 class StoreError(ComityError):
-    """A journal or database refused or could not be written."""
+    """A journal, a database or a HAR file refused or could not be written."""
 
 
 class RequestError(ComityError):
@@ -97,6 +101,24 @@ class RequestError(ComityError):
         super().__init__(message)
         self.request = request
         self.attempts: tuple[Attempt, ...] = tuple(attempts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error as plain values for JSON: no request, headers or body, so no secrets.
+
+        Keys are type, message, retryable, sent ("no", "maybe" or "yes"), phase, status_code, retry_after (seconds),
+        until (ISO 8601, UTC) and attempts; what an error does not have is None.
+        """
+        until: datetime | None = getattr(self, "until", None)
+        last = self.attempts[-1].sent if self.attempts else None
+        return super().as_dict() | {
+            "retryable": self.retryable,
+            "sent": getattr(self, "sent", last),
+            "phase": getattr(self, "phase", None),
+            "status_code": getattr(self, "status_code", None),
+            "retry_after": getattr(self, "retry_after", None),
+            "until": None if until is None else until.isoformat(),
+            "attempts": [attempt.as_dict() for attempt in self.attempts],
+        }
 
 
 class NotSent(RequestError):

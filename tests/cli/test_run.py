@@ -183,3 +183,35 @@ def test_a_dry_run_into_a_file_that_is_not_ours_is_refused(tmp_path, name):
     assert done.returncode == 2
     assert "-o=" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_every_attempt_can_be_recorded_in_a_har_file_without_secrets(tmp_path, upstream):
+    """BR-07: the command line's headers are masked, too."""
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1?api_key=hunter2", f"{upstream.url}/status/404")
+    done = comity("run", source, "--har", tmp_path / "run.har", "--header", "Authorization: Bearer hunter2")
+    text = (tmp_path / "run.har").read_text()
+    entries = json.loads(text)["log"]["entries"]
+    assert (done.returncode, sorted(each["response"]["status"] for each in entries)) == (1, [200, 404])
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mine.txt", "no HAR file"),
+        ("in", "an input or the output"),
+        ("out", "an input or the output"),
+        ("no/where", "no such directory"),
+    ],
+)
+def test_a_har_file_that_would_replace_something_else_is_refused_before_anything_is_sent(
+    tmp_path, upstream, name, reason
+):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    write(tmp_path / "mine.txt", "mine")
+    done = comity("run", source, "-o", tmp_path / "out", "--har", tmp_path / name)
+    assert (done.returncode, upstream.log) == (2, [])
+    assert "--har" in done.stderr
+    assert reason in done.stderr
+    assert (tmp_path / "mine.txt").read_text() == "mine\n"
+    assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,8 +36,9 @@ from comity.bulk.template import UrlTemplate
 from comity.bulk.watched import Watched
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
+from comity.client.har import check_target
 from comity.client.transport import Transport
-from comity.errors import OptionsError
+from comity.errors import OptionsError, StoreError
 from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
 
@@ -69,6 +70,7 @@ class Job:
         keep_body: whether bodies go into results.
         max_body: most bytes of a body; a larger one is an error.
         progress: how progress is shown.
+        har: a HAR file of every attempt; when it cannot be written on, the run goes on and says so at its end.
         transport: what sends; by default an `AiohttpTransport` with `max_body`. It is closed at the end.
     """
 
@@ -89,6 +91,7 @@ class Job:
     keep_body: bool = True
     max_body: int | None = MAX_BODY
     progress: Kind = "auto"
+    har: str | None = None
     transport: Transport | None = None
 
     def parser(self) -> RowParser:
@@ -139,6 +142,7 @@ async def run(job: Job) -> Report:
         StoreError: the output or journal cannot be written.
     """
     began = time.monotonic_ns()
+    _check_har(job)
     with contextlib.ExitStack() as stack:
         reader = job.reader()
         stack.callback(reader.close)
@@ -154,7 +158,8 @@ async def run(job: Job) -> Report:
                 await verify(job.reader, journal)
             if not job.ordered:
                 deliver(output, journal)
-        runner = await _send(job, reader, output, journal, Tally(before=before.finished))
+        warnings: list[str] = []
+        runner = await _send(job, reader, output, journal, Tally(before=before.finished), warnings=warnings)
         if runner.error is not None and not isinstance(runner.error, EXPECTED_ERRORS):
             raise runner.error
         if runner.error is None:
@@ -164,13 +169,16 @@ async def run(job: Job) -> Report:
                 # The journal forgets what the output knows, so that is to be safe first.
                 output.sync()
                 journal.tidy()
-        warnings = unmatched(job.hosts, runner.hosts) if reader.ended and not before.finished else []
+        if reader.ended and not before.finished:
+            warnings += unmatched(job.hosts, runner.hosts)
         if reader.ended and not runner.tally.total:
             warnings = [f"{', '.join(job.inputs)} {'holds' if len(job.inputs) == 1 else 'hold'} no rows"]
         return Report.of(runner, before, began, resumable=journal is not None, warnings=warnings)
 
 
-async def _send(job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally) -> Runner:
+async def _send(
+    job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally, *, warnings: list[str]
+) -> Runner:
     watched = Watched(job.transport or AiohttpTransport(max_body=job.max_body), tally, journal)
     client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched)
     sink = Sink(output, journal, ordered=job.ordered)
@@ -178,7 +186,7 @@ async def _send(job: Job, reader: Reader, output: Output, journal: Journal | Non
     watched.parked, watched.settle, sink.failed = runner.parked, sink.settle, runner.fail
     counting = asyncio.create_task(count(reader, tally))
     try:
-        with stopping(runner):
+        with _recording(client, job.har, warnings), stopping(runner):
             outlook = Outlook(job.policy, job.hosts, runner.hosts, client.stats)
             shown = Progress(tally, limit=_limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
             async with shown.shown():
@@ -187,6 +195,29 @@ async def _send(job: Job, reader: Reader, output: Output, journal: Journal | Non
         counting.cancel()
         await client.aclose()
     return runner
+
+
+@contextlib.contextmanager
+def _recording(client: AsyncClient, path: str | None, warnings: list[str]) -> Iterator[None]:
+    """Record every attempt, if there is a path; what cannot be recorded is a warning and costs no result."""
+    if path is None:
+        yield
+        return
+    try:
+        with client.har(path):
+            yield
+    except StoreError as error:
+        warnings.append(f"--har: {error}")
+
+
+def _check_har(job: Job) -> None:
+    """Check, before anything is touched, that the HAR file is none of the run's other files, and may be replaced."""
+    if job.har is None:
+        return
+    others = [*job.inputs, *([job.output] if job.output is not None else [])]
+    if os.path.realpath(job.har) in {os.path.realpath(path) for path in others if path != STDIN}:
+        raise OptionsError("--har", job.har, "a file of its own", reason="it is an input or the output")
+    check_target(job.har, "--har")
 
 
 def _plan(job: Job, journal: Journal | None) -> Plan:

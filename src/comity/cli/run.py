@@ -138,6 +138,14 @@ def run(
     progress: Annotated[
         str, typer.Option(metavar="auto|plain|off", rich_help_panel=_OUTPUT, help="How progress is shown.")
     ] = "auto",
+    har: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_OUTPUT,
+            help="Record every attempt, secrets masked and without bodies, in a HAR file, which browsers' devtools open.",
+        ),
+    ] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(
@@ -203,6 +211,7 @@ def run(
             keep_body=not no_body,
             max_body=parsing.size(max_body, "--max-body") if max_body is not None else MAX_BODY,
             progress=parsing.progress(progress),
+            har=har,
         )
         code = loops.run(_dry(job) if dry_run else _wet(job))
     except OptionsError as error:

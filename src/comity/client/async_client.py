@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -17,6 +18,7 @@ from comity.client.aiohttp_transport import chosen
 from comity.client.auth import Auth, Signer, auth_of, undressed
 from comity.client.base import Base
 from comity.client.cookies import Cookies, jar_of
+from comity.client.har import Har
 from comity.client.headers import HeaderInput
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.presets import ViewOptions, presets
@@ -126,6 +128,7 @@ class AsyncClient(Series):
         self._transport = chosen(transport, tls, proxy)
         self._underway = Underway()
         self._presets: Mapping[str, Any] = {}
+        self._hars: list[Har] = []
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:
         """Return a view of this client: the same connections, limits and statistics, with other defaults.
@@ -153,6 +156,27 @@ class AsyncClient(Series):
         view = copy(self)
         vars(view).update(changes)
         return view
+
+    def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
+        """Return a context manager that records every wire attempt in a HAR 1.2 file, which browsers' devtools open.
+
+        Retries, redirects and failed attempts are entries of their own, those of views too; a cancelled one is none.
+        Secrets in URLs and headers are masked; what `auth` and the cookie jar add at the send is not shown. The file is
+        whole after each entry. When it cannot be written on, requests go on and closing it raises.
+
+        Args:
+            path: where; a HAR file there is replaced, anything else is left alone.
+            bodies: whether text bodies are written too, each up to 64 Ki characters. They may hold secrets.
+
+        Raises:
+            OptionsError: the path cannot be used; raised when it is opened.
+            StoreError: entries could not be written; raised when it is closed.
+
+        Example:
+            with api.har("calls.har"):
+                await api.get("/users")
+        """
+        return Har(path, bodies=bodies, owner=self._hars)
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
@@ -327,6 +351,9 @@ class AsyncClient(Series):
                 exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
+        if self._hars:
+            for har in tuple(self._hars):
+                har.add(request, exchange, slot)
         return exchange
 
     async def _send_dressed(

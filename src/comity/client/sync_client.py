@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from copy import copy
 from functools import partial, wraps
+from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from weakref import finalize
 
 from comity.client.async_client import AsyncClient
 from comity.client.blocking import BlockingEngine, FarTransport, each_result, far_auth, finish, iterate
+from comity.client.har import Har
 from comity.client.loop_thread import LoopThread
 from comity.client.mapping import Each
 from comity.client.presets import ViewOptions
@@ -114,6 +116,10 @@ class Client:
         view = copy(self)
         vars(view)["_api"] = self._api.with_options(**options)
         return view
+
+    def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
+        """Return a context manager that records every wire attempt in a HAR 1.2 file; see `AsyncClient.har`."""
+        return self._api.har(path, bodies=bodies)
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""

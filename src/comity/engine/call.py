@@ -100,9 +100,13 @@ class Slot:
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
         whole: only the whole answer decides, as the caller has rules for bodies.
+        queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
+        wall: when it started, ns since the epoch.
     """
 
-    __slots__ = ("_decide", "_gate", "_ticket", "deadline", "heard", "number", "retry_after", "whole")
+    __slots__ = (
+        "_decide", "_gate", "_ticket", "deadline", "heard", "number", "queued", "retry_after", "waited", "wall", "whole",
+    )  # fmt: skip
 
     def __init__(
         self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], None]
@@ -111,6 +115,7 @@ class Slot:
         self.number, self.deadline = number, deadline
         self.heard = self.whole = False
         self.retry_after: int | None = None
+        self.queued = self.waited = self.wall = 0
 
     def time_left(self) -> int | None:
         """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""

@@ -149,7 +149,10 @@ class _Life:
         number = len(self.attempts) + 1
         if self._reporter:
             self._reporter.started(number, waited=self._started - self.ended)
-        return Slot(gate, ticket, number, call.deadline, self._hear)
+        slot = Slot(gate, ticket, number, call.deadline, self._hear)
+        slot.queued, slot.waited = self._started - self._entered, self._started - self.ended
+        slot.wall = self._wall
+        return slot
 
     def step_aside(self) -> Aside | None:
         """Ask what the request needs before it is sent; if there is such a thing, give its turn back."""

@@ -1,0 +1,231 @@
+"""Har: a HAR 1.2 file of every wire attempt of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import comity
+from comity.client.async_client import AsyncClient
+from comity.client.har import MAX_TEXT
+from comity.errors import OptionsError, RequestError
+from comity.policy.backoff import Backoff
+from comity.policy.retry import Retry
+from comity.testing.scripted_transport import Answer, ScriptedTransport
+from comity.testing.upstream import Upstream
+
+QUICK = Retry(attempts=3, backoff=Backoff(base=0.001, cap=0.001))
+SECRETS = ("hunter2", "s3cr3t", "t0k3n", "c00kie", "b0dy")
+
+
+def entries(path):
+    return json.loads(path.read_text())["log"]["entries"]
+
+
+def client(*script, **options):
+    return AsyncClient("http://h", transport=ScriptedTransport(*script), retry=QUICK, **options)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "calls.har"
+
+
+async def test_an_answer_is_an_entry_with_all_that_har_asks_for(path):
+    """CP-004: what was sent, what came, and how long each phase took."""
+    with Upstream() as up:
+        async with AsyncClient(up.url) as api:
+            with api.har(path):
+                await api.post("/ok/1?page=2&q=a%20b", json={"a": 1})
+    log = json.loads(path.read_text())["log"]
+    assert (log["version"], log["creator"]) == ("1.2", {"name": "comity", "version": comity.__version__})
+    (entry,) = log["entries"]
+    request, response, timings = entry["request"], entry["response"], entry["timings"]
+    assert (request["method"], request["url"]) == ("POST", f"{up.url}/ok/1?page=2&q=a%20b")
+    assert request["queryString"] == [{"name": "page", "value": "2"}, {"name": "q", "value": "a b"}]
+    assert (request["bodySize"], request["headersSize"], request["cookies"]) == (7, -1, [])
+    assert {"name": "Content-Type", "value": "application/json"} in request["headers"]
+    assert (response["status"], response["statusText"]) == (200, "OK")
+    assert response["content"]["mimeType"].startswith("application/json")
+    assert response["content"]["size"] > 0
+    assert set(timings) == {"blocked", "dns", "connect", "ssl", "send", "wait", "receive"}
+    assert (timings["dns"], timings["ssl"]) == (-1, -1)
+    assert timings["connect"] > 0 < timings["wait"]
+    assert entry["time"] == pytest.approx(sum(value for value in timings.values() if value > 0), abs=0.01)
+    assert entry["startedDateTime"][10::13] == "TZ"
+    assert (entry["cache"], entry["_attempt"], entry["_sent"]) == ({}, 1, "yes")
+    assert "_error" not in entry
+
+
+async def test_each_attempt_and_each_hop_is_an_entry(path):
+    moved = Answer(302, headers={"Location": "/b?token=t0k3n"})
+    async with client(503, "connect", moved, 200, follow_redirects=True) as api:
+        with api.har(path):
+            await api.get("/a")
+    found = entries(path)
+    assert [(each["response"]["status"], each["_attempt"], each["_sent"]) for each in found] == [
+        (503, 1, "yes"),
+        (0, 2, "no"),
+        (302, 3, "yes"),
+        (200, 1, "yes"),
+    ]
+    assert found[1]["response"]["statusText"] == ""
+    assert found[1]["_error"].startswith("ConnectFailed: ")
+    assert found[1]["_waited"] > 0
+    assert found[2]["response"]["redirectURL"] == "/b?token=***"
+
+
+async def test_a_failed_call_is_recorded_and_what_is_not_open_records_nothing(path):
+    async with client("lost", "lost", "lost", 200) as api:
+        with api.har(path), pytest.raises(RequestError):
+            await api.get("/a")
+        await api.get("/b")
+    assert [each["_error"].partition(":")[0] for each in entries(path)] == ["ConnectionLost"] * 3
+
+
+async def test_a_view_records_with_its_client(path):
+    async with client(200, 200) as api:
+        with api.har(path):
+            await api.with_options(priority=9).get("/a")
+            await api.get("/b")
+    assert len(entries(path)) == 2
+
+
+async def test_the_file_is_whole_after_each_entry(path):
+    async with client(lambda request: 200) as api:
+        with api.har(path):
+            for count in range(4):
+                assert len(entries(path)) == count
+                await api.get("/a")
+
+
+async def test_requests_at_once_are_all_recorded(path):
+    async with client(lambda request: 200) as api:
+        with api.har(path):
+            await asyncio.gather(*(api.get(f"/{n}") for n in range(50)))
+    assert {each["request"]["url"] for each in entries(path)} == {f"http://h/{n}" for n in range(50)}
+
+
+async def test_no_secret_and_no_body_stands_in_the_file(path):
+    """BR-07"""
+    answer = Answer(
+        json={"x": "b0dy"},
+        headers=[
+            ("Set-Cookie", "sid=c00kie"),
+            ("X-Note", "see http://me:hunter2@h/"),
+            ("Location", "/?api_key=s3cr3t"),
+        ],
+    )
+    async with client(answer, auth=comity.Bearer("t0k3n"), cookies=True) as api:
+        with api.har(path):
+            await api.post(
+                "/a?api_key=s3cr3t",
+                json={"password": "b0dy"},
+                headers={"X-Api-Key": "hunter2", "Cookie": "sid=c00kie"},
+                expose_cookies=True,
+            )
+    text = path.read_text()
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert {"name": "api_key", "value": "***"} in entries(path)[0]["request"]["queryString"]
+    if sys.platform != "win32":
+        assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_text_bodies_are_written_on_request_up_to_their_bound(path):
+    long, image = "x" * (MAX_TEXT + 1), {"Content-Type": "image/png"}
+    script = Answer(json={"a": 1}), Answer(content=long.encode()), Answer(content=b"\x89PNG", headers=image)
+    async with client(*script) as api:
+        with api.har(path, bodies=True):
+            for _ in script:
+                await api.put("/a", content="sent")
+    whole, cut, picture = (each["response"]["content"] for each in entries(path))
+    assert json.loads(whole["text"]) == {"a": 1}
+    assert (len(cut["text"]), cut["size"]) == (MAX_TEXT, MAX_TEXT + 1)
+    assert cut["comment"] == f"cut after {MAX_TEXT} of {MAX_TEXT + 1} characters"
+    assert "text" not in picture
+    assert entries(path)[0]["request"]["postData"] == {"mimeType": "", "text": "sent"}
+
+
+@pytest.mark.parametrize("there", ["mine", '{"log": "mine"}', '{"log": {"level": 1}}'])
+async def test_a_file_that_is_no_har_file_is_left_alone(path, there):
+    path.write_text(there)
+    async with client() as api:
+        with pytest.raises(OptionsError, match="it exists and is no HAR file"), api.har(path):
+            pass
+    assert path.read_text() == there
+
+
+@pytest.mark.parametrize("name", [".", "no/where.har"])
+async def test_a_path_that_cannot_be_used_is_refused(tmp_path, name):
+    async with client() as api:
+        with pytest.raises(OptionsError, match="a new path"), api.har(tmp_path / name):
+            pass
+
+
+async def test_an_empty_file_and_a_har_file_are_replaced(path):
+    path.touch()
+    async with client(200, 200, 200) as api:
+        with api.har(path):
+            await api.get("/a")
+            await api.get("/a")
+        with api.har(path):
+            await api.get("/b")
+    assert [each["request"]["url"] for each in entries(path)] == ["http://h/b"]
+
+
+FULL_DISK = """
+import resource, sys
+import comity
+from comity.testing import ScriptedTransport
+api = comity.Client("http://h", transport=ScriptedTransport(lambda request: 200))
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+try:
+    with api.har(sys.argv[1]):
+        print([api.get("/a").status_code for _ in range(9)])
+except comity.StoreError as error:
+    print(type(error.__cause__).__name__, error)
+try:
+    with api.har(sys.argv[1]):
+        for _ in range(9):
+            api.get("/a")
+        raise KeyError("mine")
+except KeyError as error:
+    print(error.__notes__)
+api.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it limits the size of files by setrlimit")
+def test_a_file_that_cannot_grow_fails_no_request_stays_whole_and_is_told_once(path):
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    count = len(entries(path))
+    statuses, told, noted = done.stdout.splitlines()
+    assert (statuses, 0 < count < 9, done.stderr) == (str([200] * 9), True, "")
+    assert told.startswith(f"OSError {path} holds the first {count} attempts only: ")
+    assert "attempts only" in noted
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_forked_child_does_not_write_into_its_parents_file(path):
+    code = """
+import os, sys
+import comity
+from comity.testing import ScriptedTransport
+api = comity.Client("http://h", transport=ScriptedTransport(lambda request: 200))
+with api.har(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        api.get("/child")
+        os._exit(0)
+    os.waitpid(child, 0)
+    api.get("/parent")
+api.close()
+"""
+    subprocess.run([sys.executable, "-c", code, str(path)], timeout=60, check=True)
+    assert [each["request"]["url"] for each in entries(path)] == ["http://h/parent"]
