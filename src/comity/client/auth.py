@@ -10,10 +10,11 @@ import asyncio
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any
+
+from msgspec.structs import replace
 
 from comity import redact
 from comity.client.headers import Given, HeaderInput, checked, merged
