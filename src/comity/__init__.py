@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from comity.client.cookies import Cookies as Cookies
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
+    from comity.client.streamed import (
+        BlockingStreamedResponse as BlockingStreamedResponse,
+        StreamedResponse as StreamedResponse,
+    )
     from comity.client.sync_client import Client as Client
     from comity.client.tls import TLS as TLS
     from comity.client.token_source import TokenSource as TokenSource
@@ -65,6 +69,7 @@ _HOMES = {
     "comity.client.cookies": ("Cookies",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
+    "comity.client.streamed": ("BlockingStreamedResponse", "StreamedResponse"),
     "comity.client.sync_client": ("Client",),
     "comity.client.tls": ("TLS",),
     "comity.client.token_source": ("TokenSource",),

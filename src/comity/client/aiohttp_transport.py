@@ -10,6 +10,7 @@ import asyncio
 import threading
 
 from comity.client.dial import Dialer, Resolve
+from comity.client.opened import Streaming
 from comity.client.pool import Pool
 from comity.client.proxy import Proxy
 from comity.client.request import Request
@@ -65,6 +66,7 @@ class AiohttpTransport:
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
+<<<<<<< HEAD
         if request.extensions:
             names = ", ".join(map(repr, request.extensions))
             raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")
@@ -73,6 +75,13 @@ class AiohttpTransport:
         if pool is None:  # an empty pool is false
             pool = self._pool(loop)
         return await Sending(pool, request, limits, slot, self._max_body).run()
+=======
+        return await Sending(self._pool_here(), request, limits, slot, self._max_body).run()
+
+    async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Streaming:
+        """Make one wire attempt up to the answer's head; see `Opens.open`. `max_body` does not hold for such a body."""
+        return await Streaming(self._pool_here(), request, limits, slot, self._max_body).open()
+>>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and forget those of loops that are closed."""
@@ -81,6 +90,11 @@ class AiohttpTransport:
             self._pools = {other: kept for other, kept in self._open_pools() if kept is not pool}
         if pool is not None:
             await pool.aclose()
+
+    def _pool_here(self) -> Pool:
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        return self._pool(loop) if pool is None else pool  # an empty pool is false
 
     def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
         pool = Pool(loop, self._dialer)

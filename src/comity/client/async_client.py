@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -20,13 +21,16 @@ from comity.client.base import Base
 from comity.client.cookies import Cookies, jar_of
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
+from comity.client.opened import Opens, Read
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
-from comity.client.result import result
+from comity.client.result import named, result
 from comity.client.series import Series
+from comity.client.standing import Standing
+from comity.client.streamed import Body, StreamedResponse
 from comity.client.terms import Terms
 from comity.client.tls import TLS
 from comity.client.transport import Transport
@@ -34,6 +38,7 @@ from comity.client.underway import Underway
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Slot
 from comity.engine.clock import MONOTONIC, Clock
+from comity.engine.held import Opened
 from comity.engine.hosts import Hosts
 from comity.engine.mapping import reach
 from comity.engine.observer import Observe
@@ -42,6 +47,7 @@ from comity.errors import OptionsError
 from comity.policy.host_rules import PolicyGiven
 from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
+from comity.policy.outcome import Outcome, asks_again
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
@@ -157,6 +163,7 @@ class AsyncClient(Series):
         vars(view).update(changes)
         return view
 
+<<<<<<< HEAD
     def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
         """Return a context manager that records every wire attempt in a HAR 1.2 file, which browsers' devtools open.
 
@@ -177,6 +184,41 @@ class AsyncClient(Series):
                 await api.get("/users")
         """
         return Har(path, bodies=bodies, owner=self._hars)
+=======
+    @asynccontextmanager
+    async def stream(
+        self, method: str, url: str, **options: Unpack[RequestOptions]
+    ) -> AsyncGenerator[StreamedResponse, None]:
+        """Send a request and hand out its answer when the head is there; the body is read in the block.
+
+        Retries, redirects and errors by `raise_for` come before the block begins, as for `request`; such answers are read
+        whole. Once the block runs nothing is sent again, and a body that breaks is raised where it is read. The host's slot
+        is held until the body was read to its end or the block is left; leaving early closes the connection. `aclose`
+        waits for open blocks.
+
+        Args:
+            method: as for `request`.
+            url: as for `request`.
+            options: as for `request`, but `accept`, whose rules need whole answers, has to be None.
+
+        Raises:
+            OptionsError: there are rules of `accept`, or the transport cannot stream.
+            ComityError: all of `request`; BadResponse and TimedOut also where the body is read.
+
+        Example:
+            async with api.stream("GET", "/export.csv") as response:
+                async for line in response.iter_lines():
+                    print(line)
+        """
+        body = await self._streamed(method, url, options)
+        try:
+            yield StreamedResponse(body)
+        except GeneratorExit:  # forgotten: this may be a destructor
+            body.drop()
+            raise
+        finally:
+            await body.close()
+>>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
@@ -209,12 +251,18 @@ class AsyncClient(Series):
     def _ask(self, method: str, url: Url, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         if self._presets:
             options = {**self._presets, **options}
-        return self._request(method, url, **options)
+        return self._request(method, url, None, **options)
 
     async def _request(
         self,
         method: str,
+<<<<<<< HEAD
         url: Url,
+=======
+        url: str,
+        standing: Standing | None,
+        /,
+>>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
         *,
         into: Any = None,
         params: Any = None,
@@ -275,7 +323,10 @@ class AsyncClient(Series):
             redirects=self._redirects.but(follow_redirects, max_redirects),
             auth=self._auth_for(request) if auth is UNSET else auth_of(auth),
             accept=self._accept if accept is UNSET else accept_rules(accept),
+            standing=standing,
         )
+        if standing is not None and terms.accept:
+            raise OptionsError("accept", None, reason="its rules need whole answers; with stream, say accept=None")
         response = await self._hop(terms, request)
         if terms.redirects.lead_on(response):
             response = await self._follow(terms, response)
@@ -320,6 +371,8 @@ class AsyncClient(Series):
             deadline=terms.deadline,
             queue_timeout=policy.queue_timeout_ns,
         )
+        if terms.standing is not None:
+            return await self._stand(terms, terms.standing, call, request, limits, at_home=at_home)
         if terms.auth is None or not at_home:
             settled = await self._engine.run(call, partial(self._send, request, limits, terms, None))
         else:
@@ -329,6 +382,91 @@ class AsyncClient(Series):
             settled = await signer.run(partial(self._engine.run, call, send))
         leads_on = terms.redirects.lead_on(settled.value)
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
+
+    async def _stand(
+        self, terms: Terms, standing: Standing, call: Call, request: Request, limits: Timeout, *, at_home: bool
+    ) -> Response:
+        """Make one call up to the head of its answer, or to its end where that is not handed out."""
+        if terms.auth is None or not at_home:
+            settled = await standing.run(self._engine, call, partial(self._open, request, limits, terms, None))
+        else:
+            signer = Signer(terms.auth, request, self._engine.clock, terms.deadline, terms.limit)
+            call.needs = signer.needs
+            send = partial(self._open, request, limits, terms, signer)
+            settled = await signer.run(partial(standing.run, self._engine, call, send))
+        if standing.held is not None:
+            standing.before = settled.attempts
+            return standing.held.opened.head
+        leads_on = terms.redirects.lead_on(settled.value)
+        return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
+
+    async def _open(
+        self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
+    ) -> Exchange[Response] | Opened[Response]:
+        """Send, and return an answer that is handed out with its body to come, any other when it was read whole."""
+        transport, jar, wall = self._transport, self._cookies, self._engine.clock.wall
+        assert isinstance(transport, Opens)
+        assert terms.standing is not None
+        slot.streamed = True
+        opened: Exchange[Response] | Opened[Response] | None = None
+        handed = False
+        self._underway.begin(slot)
+        try:
+            dressed = request if signer is None else await signer.signed()
+            if jar is not None:
+                dressed = jar.dressed(dressed, wall())
+            opened = await transport.open(dressed, limits, slot)
+            if isinstance(opened, Exchange):
+                undressed(opened, request)
+                return opened
+            head = opened.head
+            exchange = Exchange(outcome=Outcome(status=head.status_code), value=head)
+            undressed(exchange, request)
+            if jar is not None:
+                jar.take(exchange, wall())
+            slot.hear(head.status_code, head.headers.pairs)
+            if slot.retry_after is not None:
+                head.retry_after = slot.retry_after / 1e9
+            if slot.again or asks_again(head.status_code) or _is_read(head, terms, signer):
+                exchange = await opened.read()
+                undressed(exchange, request)
+                return exchange
+            handed = True
+            terms.standing.slot = slot
+            return opened
+        finally:
+            if not handed:
+                if opened is not None and not isinstance(opened, Exchange):
+                    await opened.abort()
+                self._underway.end(slot)
+
+    async def _streamed(self, method: str, url: str, options: Mapping[str, Any]) -> Body:
+        """Send a request up to the head of its answer."""
+        if not isinstance(self._transport, Opens):
+            raise OptionsError("transport", type(self._transport).__name__, "one with a method open, to stream")
+        if "into" in options:
+            raise OptionsError("into", None, reason="it needs the whole answer; ask without stream")
+        standing = Standing()
+        head: Response = await self._request(method, url, standing, **{**self._presets, **options})
+        held = standing.held
+        if held is None:
+            whole = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=head.timings)
+            return Body(Read(head, whole), lambda _: None, lambda: None)
+
+        def over(exchange: Exchange[Response]) -> None:
+            self._underway.end(standing.slot)
+            undressed(exchange, head.request)
+            settled = standing.over(exchange)
+            head.attempts, head.timings = settled.attempts, exchange.timings
+            if settled.error is not None:
+                settled.error.history = tuple(each.masked() for each in head.history)
+                result(head.request, settled, "never", self._engine.clock, None)
+
+        def drop() -> None:
+            self._underway.end(standing.slot)
+            held.drop()
+
+        return Body(held.opened, over, drop)
 
     async def _send(
         self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
@@ -369,3 +507,10 @@ class AsyncClient(Series):
         if jar is not None:
             jar.take(exchange, clock.wall())
         return exchange
+
+
+def _is_read(head: Response, terms: Terms, signer: Signer | None) -> bool:
+    """Return whether an answer is read whole rather than handed out: it is an error, leads on, or asks for a new token."""
+    if terms.redirects.lead_on(head) or named(head.status_code, terms.raise_for):
+        return True
+    return signer is not None and head.status_code == 401

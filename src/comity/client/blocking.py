@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 from comity.client.auth import Auth, Renewing
 from comity.client.headers import Given
 from comity.client.loop_thread import Job, LoopThread
+from comity.client.opened import Opens
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.transport import Transport
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
+from comity.engine.held import Held, Opened
 from comity.engine.hosts import Hosts
 from comity.engine.thread_engine import ThreadEngine
 from comity.policy.timeouts import Timeout
@@ -128,11 +130,13 @@ class BlockingEngine(AsyncEngine):
         self._thread = thread
         self._in_thread = _InThread(hosts)
 
-    async def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
-        """Send, and send again as the policy says, until the call is settled; see `AsyncEngine.run`."""
+    async def open(
+        self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T] | Opened[T]]]
+    ) -> Settled[T] | Held[T]:
+        """Send, and send again as the policy says, until the call is settled or stands; see `AsyncEngine.open`."""
         if self._thread.here:
-            return await super().run(call, send)
-        return self._in_thread.run(call, lambda slot: finish(send(slot)))
+            return await super().open(call, send)
+        return self._in_thread.open(call, lambda slot: finish(send(slot)))
 
 
 class _InThread(ThreadEngine):
@@ -158,9 +162,53 @@ class FarTransport:
         """Make one wire attempt; see `Transport.send`."""
         return await self._thread.reach(self._transport.send(request, limits, slot))
 
+    async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Opened[Response]:
+        """Make one wire attempt up to the answer's head; see `Opens.open`."""
+        transport = self._transport
+        assert isinstance(transport, Opens)
+        opened: list[Exchange[Response] | Opened[Response]] = []
+
+        async def far() -> None:
+            opened.append(await transport.open(request, limits, slot))
+
+        try:
+            await self._thread.reach(far())
+        except BaseException:
+            for each in opened:  # the wait was interrupted when it was there already
+                if not isinstance(each, Exchange):
+                    await self._thread.reach(each.abort())
+            raise
+        return opened[0] if isinstance(opened[0], Exchange) else _FarOpened(opened[0], self._thread)
+
+    @property
+    def opens(self) -> bool:
+        """Whether the transport can."""
+        return isinstance(self._transport, Opens)
+
     async def aclose(self) -> None:
         """Close every connection."""
         await self._thread.reach(self._transport.aclose())
+
+
+class _FarOpened:
+    """An answer that is read in another thread's loop."""
+
+    def __init__(self, opened: Opened[Response], thread: LoopThread) -> None:
+        self._opened, self._thread = opened, thread
+        self.head = opened.head
+
+    @property
+    def exchange(self) -> Exchange[Response] | None:
+        return self._opened.exchange
+
+    async def chunk(self) -> bytes:
+        return await self._thread.reach(self._opened.chunk())
+
+    async def read(self) -> Exchange[Response]:
+        return await self._thread.reach(self._opened.read())
+
+    async def abort(self) -> Exchange[Response]:
+        return await self._thread.reach(self._opened.abort())
 
 
 def far_auth(auth: Auth, thread: LoopThread) -> Auth:

@@ -39,6 +39,10 @@ class Decoder(Protocol):
         """Return what `data` decodes to; raise Undecodable or Damaged."""
         ...
 
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        """Yield the same in pieces of bounded size; each has to be taken before more is fed."""
+        ...
+
     def end(self) -> None:
         """Check that the stream is complete; raise Damaged when it is not."""
         ...
@@ -89,6 +93,44 @@ class Body:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
+class Flow:
+    """Undoes an answer's codings for whoever takes the pieces one by one: no piece is large, and nothing is kept.
+
+    Args:
+        codings: the names of the codings in the order of their application, by commas; None for none.
+    """
+
+    __slots__ = ("_chain",)
+
+    def __init__(self, codings: str | None) -> None:
+        self._chain = _chain(codings, None) if codings else []
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Return what `data` decodes to; take all of it before more is given.
+
+        Raises:
+            Damaged, Undecodable: as for `Body.feed`.
+        """
+        pieces = iter((data,))
+        for decoder in self._chain:
+            pieces = _through(decoder, pieces)
+        return pieces
+
+    def end(self) -> None:
+        """Check that the body is complete.
+
+        Raises:
+            Damaged: a coded stream is not.
+        """
+        for decoder in self._chain:
+            decoder.end()
+
+
+def _through(decoder: Decoder, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield from decoder.steps(piece)
+
+
 def _chain(codings: str, cap: int | None) -> list[Decoder]:
     """Return the decoders in the order of undoing."""
     names = [name.strip().lower() for name in codings.split(",") if name.strip()]
@@ -118,6 +160,9 @@ class _Unknown:
             raise Undecodable(f"its coding {self._name[:40]!r} is none of those that can be undone ({ACCEPTED})")
         return data
 
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        yield self.feed(data)
+
     def end(self) -> None:
         """Nothing came, so nothing is missing."""
 
@@ -133,17 +178,23 @@ class _Gzip:
         self._taken = 0
 
     def feed(self, data: bytes) -> bytes:
-        self._taken += len(data)
         out = bytearray()
-        with _told():
-            out += self._stream.feed(data)
-            while self._stream.pending:
-                _check_cap(len(out), self._cap)
-                if self._stream.members > _FEW + self._taken // _SHORT:
-                    raise Undecodable(f"the gzip stream is made of {self._stream.members} tiny members")
-                out += self._stream.feed(b"")
-        _check_cap(len(out), self._cap)
+        for step in self.steps(data):
+            out += step
+            _check_cap(len(out), self._cap)
         return bytes(out)
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        self._taken += len(data)
+        yield self._step(data)
+        while self._stream.pending:
+            if self._stream.members > _FEW + self._taken // _SHORT:
+                raise Undecodable(f"the gzip stream is made of {self._stream.members} tiny members")
+            yield self._step(b"")
+
+    def _step(self, data: bytes) -> bytes:
+        with _told():
+            return self._stream.feed(data)
 
     def end(self) -> None:
         if not self._stream.whole:
@@ -160,34 +211,38 @@ class _Deflate:
         self._stream: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> bytes:
+        out = bytearray()
+        for step in self.steps(data):
+            out += step
+            _check_cap(len(out), self._cap)
+        return bytes(out)
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
         if not data:
-            return b""
+            return
         if self._stream is None:
             # The low half of a zlib frame's first byte is 8 (RFC 1950 section 2.2); a bare block never starts so.
             self._stream = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
         if self._stream.eof:
             raise Undecodable("bytes follow the end of the deflate stream")
-        out = bytearray()
-        _inflate(self._stream, data, out, self._cap)
+        yield from _inflate(self._stream, data)
         if self._stream.unused_data:
             raise Undecodable("bytes follow the end of the deflate stream")
-        return bytes(out)
 
     def end(self) -> None:
         if self._stream is not None and not self._stream.eof:
             raise Damaged("the deflate stream is cut")
 
 
-def _inflate(stream: zlib._Decompress, data: bytes, out: bytearray, cap: int | None) -> None:
+def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
     """Decompress in steps of bounded size, so that the cap is seen before memory is."""
-    with _told():
-        while True:
+    while True:
+        with _told():
             step = stream.decompress(data, STEP)
-            out += step
-            _check_cap(len(out), cap)
-            data = stream.unconsumed_tail
-            if stream.eof or (not data and len(step) < STEP):
-                return
+        yield step
+        data = stream.unconsumed_tail
+        if stream.eof or (not data and len(step) < STEP):
+            return
 
 
 @contextmanager

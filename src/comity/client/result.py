@@ -42,9 +42,14 @@ def result(
         raise _failed(settled.error, attempts, deadline)
     counts_as = settled.outcome.counts_as
     status = response.status_code if counts_as is None else counts_as
-    if raise_for == "never" or 200 <= status < 300 or (raise_for == "error" and status < 400):
+    if not named(status, raise_for):
         return response
     raise response.error() if counts_as is None else _judged(response, counts_as)
+
+
+def named(status: int, raise_for: RaiseFor) -> bool:
+    """Return whether answers of a status are errors."""
+    return not (raise_for == "never" or 200 <= status < 300 or (raise_for == "error" and status < 400))
 
 
 def _failed(error: RequestError, attempts: tuple[Attempt, ...], deadline: float | None) -> RequestError:

@@ -25,7 +25,7 @@ from comity.policy.timeouts import Timeout
 
 _PIECE = 256 * 1024
 _INTERIM = 20
-_FOREIGN = (OSError, ClientError, HttpProcessingError, Broken, Damaged, Expired, Truncated, Undecodable)
+FOREIGN = (OSError, ClientError, HttpProcessingError, Broken, Damaged, Expired, Truncated, Undecodable)
 
 
 class Sending:
@@ -63,7 +63,7 @@ class Sending:
             message, stream = await self._answer(wire)
             content = await self._download(wire, message, stream)
             return self._answered(wire, message, content)
-        except _FOREIGN as error:
+        except FOREIGN as error:
             return self._failed(error)
         finally:
             self._watch.stop()

@@ -7,6 +7,7 @@ thread as `blocking` says.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import contextmanager
 from copy import copy
 from functools import partial, wraps
 from os import PathLike
@@ -19,9 +20,11 @@ from comity.client.blocking import BlockingEngine, FarTransport, each_result, fa
 from comity.client.har import Har
 from comity.client.loop_thread import LoopThread
 from comity.client.mapping import Each
+from comity.client.options import RequestOptions
 from comity.client.presets import ViewOptions
 from comity.client.request import Request
 from comity.client.response import Response
+from comity.client.streamed import BlockingStreamedResponse
 from comity.client.terms import Terms
 from comity.engine.stats import Stats
 from comity.errors import ClientClosed
@@ -110,6 +113,24 @@ class Client:
     poll = _blocking(AsyncClient.poll)
     map = _iterating(AsyncClient.map)
     paginate = _iterating(AsyncClient.paginate)
+
+    @contextmanager
+    def stream(
+        self, method: str, url: str, **options: Unpack[RequestOptions]
+    ) -> Generator[BlockingStreamedResponse, None, None]:
+        """Send a request and hand out its answer when the head is there; see `AsyncClient.stream`.
+
+        Example:
+            with api.stream("GET", "/export.csv") as response:
+                for line in response.iter_lines():
+                    print(line)
+        """
+        self._thread.check_elsewhere()
+        body = finish(self._api._streamed(method, url, options))  # noqa: SLF001 - it is one of us
+        try:
+            yield BlockingStreamedResponse(body)
+        finally:
+            finish(body.close())
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:
         """Return a view of this client with other defaults; see `AsyncClient.with_options`."""

@@ -9,6 +9,7 @@ from comity.client.accept import Accept
 from comity.client.auth import Auth
 from comity.client.options import RaiseFor, Unset
 from comity.client.redirects import Redirects
+from comity.client.standing import Standing
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 
@@ -26,6 +27,7 @@ class Terms:
         redirects: how far answers are followed.
         auth: who asks, at the origin of the first request.
         accept: rules for what answers count as.
+        standing: where the call stands when its answer is handed out before its body has come; None when it is not.
     """
 
     priority: int
@@ -38,3 +40,4 @@ class Terms:
     redirects: Redirects
     auth: Auth | None
     accept: tuple[Accept, ...]
+    standing: Standing | None = None

@@ -85,6 +85,15 @@ class Watch:
         self._rolling = self._timeout.idle_ns
         self._set(wire, now)
 
+    def check(self, now: int) -> None:
+        """Refuse to go on after the attempt's end; while nobody reads, no timer runs.
+
+        Raises:
+            Expired: it has passed.
+        """
+        if self._overall is not None and self._overall[0] <= now:
+            raise Expired(self._overall[1], self._overall[2])
+
     def stop(self) -> None:
         """End the watch."""
         if self._handle is not None:

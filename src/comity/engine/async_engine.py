@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.conversation import Conversation, converse
 from comity.engine.engine import Engine
+from comity.engine.held import Held, Opened
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ class AsyncEngine(Engine):
         settled = await engine.run(Call(host="api.example", retry=Retry()), send)
     """
 
-    async def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Settled[T]:
+    def run(self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T]]]) -> Coroutine[Any, Any, Settled[T]]:
         """Send, and send again as the policy says, until the call is settled.
 
         Args:
@@ -32,6 +33,16 @@ class AsyncEngine(Engine):
 
         Raises:
             HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
+        """
+        return cast("Coroutine[Any, Any, Settled[T]]", self.open(call, send))  # what only sends never stands
+
+    async def open(
+        self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T] | Opened[T]]]
+    ) -> Settled[T] | Held[T]:
+        """Do what `run` does, but stop where `send` returns an answer whose body is still to be read.
+
+        Returns:
+            How the call was settled; or the call as it stands, its slot with it, until its `over` is told how that ended.
         """
         gate = self.hosts.gate(call.host)
         steps: Conversation[T] = converse(call, gate, gate.enter_loop, self._draw, self.hosts.observe)
@@ -45,7 +56,10 @@ class AsyncEngine(Engine):
             reply = None
             try:
                 if isinstance(step, Slot):
-                    reply = await send(step)
+                    got = await send(step)
+                    if not isinstance(got, Exchange):
+                        return Held(steps, got)
+                    reply = got
                 elif isinstance(step, Aside):
                     await step.until()
                 else:

@@ -100,20 +100,29 @@ class Slot:
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
         whole: only the whole answer decides, as the caller has rules for bodies.
+<<<<<<< HEAD
         queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
         wall: when it started, ns since the epoch.
     """
 
     __slots__ = (
         "_decide", "_gate", "_ticket", "deadline", "heard", "number", "queued", "retry_after", "waited", "wall", "whole",
+=======
+        streamed: the head decides whatever it says, as the body is handed out before its end is known.
+        again: the head was decided upon and its answer is not to be handed out: another attempt follows.
+    """
+
+    __slots__ = (
+        "_decide", "_gate", "_ticket", "again", "deadline", "heard", "number", "retry_after", "streamed", "whole",
+>>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
     )  # fmt: skip
 
     def __init__(
-        self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], None]
+        self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], bool]
     ) -> None:
         self._gate, self._ticket, self._decide = gate, ticket, decide
         self.number, self.deadline = number, deadline
-        self.heard = self.whole = False
+        self.heard = self.whole = self.streamed = self.again = False
         self.retry_after: int | None = None
         self.queued = self.waited = self.wall = 0
 
@@ -141,8 +150,8 @@ class Slot:
             return
         self.heard = True
         self.retry_after = self.hint(status, headers)
-        if asks_again(status) and not self.whole:
-            self._decide(Outcome(status=status, retry_after=self.retry_after))
+        if self.streamed or (asks_again(status) and not self.whole):
+            self.again = self._decide(Outcome(status=status, retry_after=self.retry_after))
 
     def hint(self, status: int, headers: Iterable[tuple[str, str]]) -> int | None:
         """Return how long an answer of that status asks to wait, ns, None when it names no time."""

@@ -225,21 +225,26 @@ class _Life:
         self.state.count(self.call.retry, outcome)
         return decide(self.call.retry, self.state, outcome, now, self._draw())
 
-    def _hear(self, outcome: Outcome) -> None:
-        """Decide by the head of an answer, while its body is still on the way; the host learns of it at once."""
+    def _hear(self, outcome: Outcome) -> bool:
+        """Decide by the head of an answer, while its body is still on the way; the host learns of it at once.
+
+        Returns:
+            Whether the answer is not the last: another attempt follows, or an error of a caller's function.
+        """
         gate, ticket = self.gate, self.ticket
         heard = self._heard = _Heard(outcome)
         try:
             decision = heard.decision = self._decide(outcome, gate.clock.now())
         except Exception as error:  # noqa: BLE001 - a caller's backoff function failed; `judge` raises it, not the wire
             heard.error = error
-            return
+            return True
 
         def hear(now: int) -> None:
             gate.core.started(ticket, now)
             heard.new_episode = learn(gate.core, ticket, outcome, decision, now)
 
         gate.change(hear)
+        return isinstance(decision, RetryAt)
 
     def _attempt(self, exchange: Exchange[Any], decision: Decision) -> Attempt:
         outcome, error = exchange.outcome, exchange.error

@@ -8,6 +8,7 @@ from typing import TypeVar
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.conversation import Conversation, converse
 from comity.engine.engine import Engine
+from comity.engine.held import Held, Opened
 
 T = TypeVar("T")
 
@@ -28,6 +29,12 @@ class ThreadEngine(Engine):
         Raises:
             HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
         """
+        settled = self.open(call, send)
+        assert isinstance(settled, Settled)
+        return settled
+
+    def open(self, call: Call, send: Callable[[Slot], Exchange[T] | Opened[T]]) -> Settled[T] | Held[T]:
+        """Do what `run` does, but stop where `send` returns an answer whose body is still to be read."""
         gate = self.hosts.gate(call.host)
         steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
         reply: Exchange[T] | None = None
@@ -40,7 +47,10 @@ class ThreadEngine(Engine):
             reply = None
             try:
                 if isinstance(step, Slot):
-                    reply = send(step)
+                    got = send(step)
+                    if not isinstance(got, Exchange):
+                        return Held(steps, got)
+                    reply = got
                 elif isinstance(step, Aside):
                     self.stand_aside(step)
                 else:

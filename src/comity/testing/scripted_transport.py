@@ -25,6 +25,7 @@ import msgspec
 
 from comity import redact
 from comity.client.headers import Headers
+from comity.client.opened import Read
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
@@ -84,6 +85,11 @@ class ScriptedTransport:
         Raises:
             AssertionError: the script has no more entries.
         """
+        opened = await self.open(request, limits, slot)
+        return opened if isinstance(opened, Exchange) else await opened.read()
+
+    async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Read:
+        """Answer from the script up to the head; "truncated" ends the body behind its content."""
         self.requests.append(request)
         answer = _entry(self._answer(request))
         if answer.fault == "connect":
@@ -105,8 +111,9 @@ class ScriptedTransport:
             slot.hear(answer.status, response.headers.pairs)
         if answer.fault == "truncated":
             head = response if asks_again(answer.status) else None
-            return _failed("truncated", "yes", BadResponse(f"{request.method}: scripted", request=request), head)
-        return Exchange(outcome=Outcome(status=answer.status), value=response, timings=timings)
+            broken = BadResponse(f"{request.method}: scripted", request=request)
+            return Read(response, _failed("truncated", "yes", broken, head))
+        return Read(response, Exchange(outcome=Outcome(status=answer.status), value=response, timings=timings))
 
     async def aclose(self) -> None:
         """Close nothing."""

@@ -1,0 +1,174 @@
+"""Opened: answers whose body is still to be read, from the wire or from what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, Self, runtime_checkable
+
+from aiohttp.streams import StreamReader
+
+from comity.client.codec import codings
+from comity.client.decoding import Flow
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.sending import FOREIGN, Sending
+from comity.engine.call import Exchange, Slot
+from comity.engine.held import Opened
+from comity.policy.outcome import Outcome
+from comity.policy.timeouts import Timeout
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A transport that can hand out an answer before its body has come."""
+
+    async def open(self, request: Request, limits: Timeout, slot: Slot, /) -> Exchange[Response] | Opened[Response]:
+        """Make one wire attempt up to the answer's head; as `Transport.send` otherwise.
+
+        Returns:
+            The answer, whose connection is held until its `exchange` is there; or what an attempt without a head came to.
+        """
+        ...
+
+
+class Streaming(Sending):
+    """One wire attempt whose body is read piece by piece; `Sending` has the arguments.
+
+    The body has no cap, and no limit runs while nobody reads: `idle` counts within a read, and the deadline and the limit
+    of the attempt are looked at when one begins.
+    """
+
+    __slots__ = ("_flow", "_pieces", "_stream", "exchange")
+
+    exchange: Exchange[Response] | None
+
+    async def open(self) -> Exchange[Response] | Self:
+        """Send, and read the head; the connection is held if there is one, else it is closed."""
+        self.exchange = None
+        self._pieces: Iterator[bytes] = iter(())
+        opened = False
+        try:
+            wire = self._wire = await self._connection()
+            await self._upload(wire)
+            message, self._stream = await self._answer(wire)
+            self._flow = Flow(codings(message, framed="Content-Length" in message.headers))
+            self._time.enter("download", wire.began)
+            opened = True
+        except FOREIGN as error:
+            return self._failed(error)
+        finally:
+            self._watch.stop()
+            if not opened:
+                self._close()
+        return self
+
+    @property
+    def head(self) -> Response:
+        """The answer without its body."""
+        assert self._message is not None
+        return self._head(self._message)
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes, decoded and at least one; b"" when the attempt is over."""
+        if self.exchange is not None:
+            return b""
+        wire, message = self._wire, self._message
+        assert wire is not None
+        assert message is not None
+        try:
+            data = await self._next()
+            if not data:
+                self.exchange = self._answered(wire, message, b"")
+        except FOREIGN as error:
+            return self._break_off(error)
+        finally:
+            self._watch.stop()
+        return data
+
+    async def read(self) -> Exchange[Response]:
+        """Read the whole body into the answer, up to `max_body`, and return what the attempt came to."""
+        wire, message = self._wire, self._message
+        assert wire is not None
+        assert message is not None
+        try:
+            content = await self._download(wire, message, self._stream)
+            self.exchange = self._answered(wire, message, content)
+        except FOREIGN as error:
+            self._break_off(error)
+        finally:
+            self._watch.stop()
+            self._close()
+        assert self.exchange is not None
+        return self.exchange
+
+    async def abort(self) -> Exchange[Response]:
+        """Close the connection, unless the attempt is over; return what it came to."""
+        if self.exchange is None:
+            self._close()
+            head, timings = self.head, self._time.stop()
+            self.exchange = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=timings)
+        return self.exchange
+
+    async def _next(self) -> bytes:
+        stream: StreamReader = self._stream
+        while True:
+            for piece in self._pieces:
+                if piece:
+                    return piece
+            now = self._time.enter("download")
+            self._watch.check(now)
+            if stream.at_eof():
+                self._flow.end()
+                return b""
+            assert self._wire is not None
+            if not stream.is_eof():
+                self._watch.reading(self._wire, now)
+            self._pieces = self._flow.pieces(await stream.readany())
+
+    def _break_off(self, error: Exception) -> bytes:
+        assert self._message is not None
+        if not self._progress.body:
+            announced = self._message.headers.get("Content-Length")
+            total = "" if announced is None else f" of {int(announced)}"
+            self._progress.body = f"{self._stream.total_bytes}{total} bytes"
+        self.exchange = self._failed(error)
+        self._close()
+        return b""
+
+    def _close(self) -> None:
+        if self._wire is not None:
+            self._wire.abort()
+            self._wire = None
+
+
+class Read:
+    """An answer that was read before, given out as if it came now.
+
+    Args:
+        head: it.
+        exchange: what its attempt came to; an error in it comes after the content.
+    """
+
+    def __init__(self, head: Response, exchange: Exchange[Response]) -> None:
+        self.head, self._end = head, exchange
+        self.exchange: Exchange[Response] | None = None
+        self._left = head.content
+
+    async def chunk(self) -> bytes:
+        """Return the content, then b""."""
+        data, self._left = self._left, b""
+        if not data:
+            self.exchange = self._end
+        return data
+
+    async def read(self) -> Exchange[Response]:
+        """Return what the attempt came to."""
+        self.exchange = self._end
+        return self._end
+
+    async def abort(self) -> Exchange[Response]:
+        """Leave what was not taken; an error behind it was never met."""
+        if self.exchange is None:
+            status = Outcome(status=self.head.status_code)
+            self.exchange = Exchange(outcome=status, value=self.head, timings=self._end.timings)
+        return self.exchange
