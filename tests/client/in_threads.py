@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from comity.client.sync_client import Client
 
-CALLS = ("request", "get", "head", "options", "post", "put", "patch", "delete", "poll")
+CALLS = ("request", "get", "head", "options", "post", "put", "patch", "delete", "poll", "download")
 
 
 class InThreads:

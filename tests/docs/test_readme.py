@@ -28,10 +28,11 @@ def test_there_are_programs_to_run():
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_runs_and_prints_something(program):
+def test_a_program_runs_and_prints_something(program, tmp_path):
     with Upstream() as upstream:
         local = program.replace("https://api.example.com", f"{upstream.url}/ok")
-        ran = subprocess.run([sys.executable, "-W", "error", "-c", local], capture_output=True, text=True, check=False)
+        command = [sys.executable, "-W", "error", "-c", local]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.strip()
 

@@ -66,22 +66,13 @@ class AiohttpTransport:
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
-<<<<<<< HEAD
-        if request.extensions:
-            names = ", ".join(map(repr, request.extensions))
-            raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")
-        loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:  # an empty pool is false
-            pool = self._pool(loop)
-        return await Sending(pool, request, limits, slot, self._max_body).run()
-=======
+        _check_extensions(request)
         return await Sending(self._pool_here(), request, limits, slot, self._max_body).run()
 
     async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Streaming:
         """Make one wire attempt up to the answer's head; see `Opens.open`. `max_body` does not hold for such a body."""
+        _check_extensions(request)
         return await Streaming(self._pool_here(), request, limits, slot, self._max_body).open()
->>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and forget those of loops that are closed."""
@@ -119,3 +110,9 @@ def chosen(given: Transport | None, tls: TLS | None, proxy: str | None) -> Trans
         if value is not None:
             raise OptionsError(name, None, reason="it belongs to the transport, which is given too", secret=True)
     return given
+
+
+def _check_extensions(request: Request) -> None:
+    if request.extensions:
+        names = ", ".join(map(repr, request.extensions))
+        raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")

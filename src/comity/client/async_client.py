@@ -27,7 +27,7 @@ from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
 from comity.client.response import Response
-from comity.client.result import named, result
+from comity.client.result import result
 from comity.client.series import Series
 from comity.client.standing import Standing
 from comity.client.streamed import Body, StreamedResponse
@@ -163,13 +163,8 @@ class AsyncClient(Series):
         vars(view).update(changes)
         return view
 
-<<<<<<< HEAD
     def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
         """Return a context manager that records every wire attempt in a HAR 1.2 file, which browsers' devtools open.
-
-        Retries, redirects and failed attempts are entries of their own, those of views too; a cancelled one is none.
-        Secrets in URLs and headers are masked; what `auth` and the cookie jar add at the send is not shown. The file is
-        whole after each entry. When it cannot be written on, requests go on and closing it raises.
 
         Args:
             path: where; a HAR file there is replaced, anything else is left alone.
@@ -178,23 +173,18 @@ class AsyncClient(Series):
         Raises:
             OptionsError: the path cannot be used; raised when it is opened.
             StoreError: entries could not be written; raised when it is closed.
-
-        Example:
-            with api.har("calls.har"):
-                await api.get("/users")
         """
         return Har(path, bodies=bodies, owner=self._hars)
-=======
+
     @asynccontextmanager
     async def stream(
         self, method: str, url: str, **options: Unpack[RequestOptions]
     ) -> AsyncGenerator[StreamedResponse, None]:
         """Send a request and hand out its answer when the head is there; the body is read in the block.
 
-        Retries, redirects and errors by `raise_for` come before the block begins, as for `request`; such answers are read
-        whole. Once the block runs nothing is sent again, and a body that breaks is raised where it is read. The host's slot
-        is held until the body was read to its end or the block is left; leaving early closes the connection. `aclose`
-        waits for open blocks.
+        Retries, redirects and errors by `raise_for` come before the block begins, as for `request`. Once it runs nothing is
+        sent again, and a body that breaks is raised where it is read. The host's slot is held until the body was read to
+        its end or the block is left; leaving early closes the connection. `aclose` waits for open blocks.
 
         Args:
             method: as for `request`.
@@ -204,11 +194,6 @@ class AsyncClient(Series):
         Raises:
             OptionsError: there are rules of `accept`, or the transport cannot stream.
             ComityError: all of `request`; BadResponse and TimedOut also where the body is read.
-
-        Example:
-            async with api.stream("GET", "/export.csv") as response:
-                async for line in response.iter_lines():
-                    print(line)
         """
         body = await self._streamed(method, url, options)
         try:
@@ -218,7 +203,6 @@ class AsyncClient(Series):
             raise
         finally:
             await body.close()
->>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
@@ -248,6 +232,10 @@ class AsyncClient(Series):
     def _clock(self) -> Clock:
         return self._engine.clock
 
+    def _rules_for(self, url: str) -> tuple[str, Policy, Mapping[str, Any]]:
+        whole = self._base.whole(url)
+        return whole, self._rules_of(address.parse(whole).origin.key)[1], self._presets
+
     def _ask(self, method: str, url: Url, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         if self._presets:
             options = {**self._presets, **options}
@@ -256,13 +244,9 @@ class AsyncClient(Series):
     async def _request(
         self,
         method: str,
-<<<<<<< HEAD
         url: Url,
-=======
-        url: str,
         standing: Standing | None,
         /,
->>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
         *,
         into: Any = None,
         params: Any = None,
@@ -418,6 +402,7 @@ class AsyncClient(Series):
             opened = await transport.open(dressed, limits, slot)
             if isinstance(opened, Exchange):
                 undressed(opened, request)
+                self._record(request, opened, slot)
                 return opened
             head = opened.head
             exchange = Exchange(outcome=Outcome(status=head.status_code), value=head)
@@ -427,9 +412,10 @@ class AsyncClient(Series):
             slot.hear(head.status_code, head.headers.pairs)
             if slot.retry_after is not None:
                 head.retry_after = slot.retry_after / 1e9
-            if slot.again or asks_again(head.status_code) or _is_read(head, terms, signer):
+            if slot.again or asks_again(head.status_code) or terms.reads_whole(head, signed=signer is not None):
                 exchange = await opened.read()
                 undressed(exchange, request)
+                self._record(request, exchange, slot)
                 return exchange
             handed = True
             terms.standing.slot = slot
@@ -456,6 +442,8 @@ class AsyncClient(Series):
         def over(exchange: Exchange[Response]) -> None:
             self._underway.end(standing.slot)
             undressed(exchange, head.request)
+            if standing.slot is not None:
+                self._record(head.request, exchange, standing.slot)
             settled = standing.over(exchange)
             head.attempts, head.timings = settled.attempts, exchange.timings
             if settled.error is not None:
@@ -490,9 +478,12 @@ class AsyncClient(Series):
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
         if self._hars:
-            for har in tuple(self._hars):
-                har.add(request, exchange, slot)
+            self._record(request, exchange, slot)
         return exchange
+
+    def _record(self, request: Request, exchange: Exchange[Response], slot: Slot) -> None:
+        for har in tuple(self._hars):
+            har.add(request, exchange, slot)
 
     async def _send_dressed(
         self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot
@@ -507,10 +498,3 @@ class AsyncClient(Series):
         if jar is not None:
             jar.take(exchange, clock.wall())
         return exchange
-
-
-def _is_read(head: Response, terms: Terms, signer: Signer | None) -> bool:
-    """Return whether an answer is read whole rather than handed out: it is an error, leads on, or asks for a new token."""
-    if terms.redirects.lead_on(head) or named(head.status_code, terms.raise_for):
-        return True
-    return signer is not None and head.status_code == 401

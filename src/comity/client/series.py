@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
 
-from comity.client import mapping, pages, typed
+from comity.client import address, mapping, pages, typed
+from comity.client.download import Download, Downloaded, Progress
 from comity.client.mapping import Item, MapErrors
 from comity.client.options import RequestOptions
 from comity.client.pages import NextPage
 from comity.client.polling import Done, Poll, PollOptions
 from comity.client.response import Response
+from comity.client.streamed import StreamedResponse
 from comity.client.verbs import Verbs
 from comity.engine.clock import Clock
 from comity.engine.mapping import each_result
 from comity.errors import RequestError
+from comity.policy.options import Policy
+from comity.policy.retry import Retry
 from comity.policy.units import Seconds
 
 T = TypeVar("T")
@@ -32,6 +39,20 @@ class Series(Verbs):
     @abstractmethod
     def _clock(self) -> Clock:
         """On which `poll` waits."""
+
+    @abstractmethod
+    def stream(
+        self, method: str, url: str, **options: Unpack[RequestOptions]
+    ) -> AbstractAsyncContextManager[StreamedResponse]:
+        """Send a request and hand out its answer when the head is there."""
+
+    @abstractmethod
+    def _rules_for(self, url: str) -> tuple[str, Policy, Mapping[str, Any]]:
+        """Return a URL made absolute, the rules of its host, and the options that this view presets."""
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        """Run a function that takes a while."""
+        return await asyncio.to_thread(work)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait, between two looks of `poll` for one."""
@@ -170,3 +191,53 @@ class Series(Verbs):
         if not response.ok:
             raise response.error()
         return typed.decode(response, into)
+
+    async def download(
+        self,
+        url: str,
+        path: str | os.PathLike[str],
+        *,
+        resume: bool = True,
+        checksum: str | None = None,
+        progress: Progress | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> Downloaded:
+        """Get a URL into a file, which is there when all of it is, and not before.
+
+        What comes goes to `PATH.part`. When it breaks off, the rest of the same file is asked for, as often as `retry`
+        allows; when that is not enough, the next `download` goes on there, also in another process.
+
+        Args:
+            url: of what is wanted.
+            path: of the file, in a directory that is there; a file of that name is replaced in one step.
+            resume: go on with what an earlier download of the same URL left, if the server can tell that it has the same.
+            checksum: what the file has to be, such as "sha256:9f86d0..."; any other is thrown away.
+            progress: called after each piece with the bytes that are there and those there will be, None if unknown.
+            options: of `request`; `deadline` is for everything, and an answer that is not 2xx is always raised.
+
+        Raises:
+            OptionsError, InvalidRequest: an option cannot be used, or another download writes to the path.
+            OSError: the file cannot be written.
+            BadResponse: what came is not what was announced, or fails its checksum.
+            RequestError: it could not be fetched, as for `request`.
+
+        Example:
+            await api.download("/exports/7.csv", "export.csv", checksum="sha256:...")
+        """
+        whole, policy, presets = self._rules_for(url)
+        chosen: dict[str, Any] = {**presets, **options, "raise_for": "non_2xx", "accept": None}
+        if chosen.get("params"):
+            whole, chosen = address.with_params(whole, chosen["params"]), {**chosen, "params": None}
+        deadline = chosen.pop("deadline", policy.deadline)
+        download = Download(
+            Path(path),
+            resume=resume,
+            checksum=checksum,
+            progress=progress,
+            deadline=deadline,
+            retry=Retry.of(chosen["retry"]) if "retry" in chosen else policy.retry,
+            clock=self._clock,
+            sleep=self._sleep,
+            aside=self._aside,
+        )
+        return await download.run(self.stream, whole, chosen)

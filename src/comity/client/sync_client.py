@@ -111,6 +111,7 @@ class Client:
     patch = _blocking(AsyncClient.patch)
     delete = _blocking(AsyncClient.delete)
     poll = _blocking(AsyncClient.poll)
+    download = _blocking(AsyncClient.download)
     map = _iterating(AsyncClient.map)
     paginate = _iterating(AsyncClient.paginate)
 
@@ -191,6 +192,9 @@ class _Blocking(AsyncClient):
     @property
     def _each(self) -> Each:
         return partial(each_result, self._thread)
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return work()
 
     async def _sleep(self, seconds: float) -> None:
         await self._thread.reach(super()._sleep(seconds))

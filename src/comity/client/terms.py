@@ -9,6 +9,8 @@ from comity.client.accept import Accept
 from comity.client.auth import Auth
 from comity.client.options import RaiseFor, Unset
 from comity.client.redirects import Redirects
+from comity.client.response import Response
+from comity.client.result import named
 from comity.client.standing import Standing
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
@@ -41,3 +43,9 @@ class Terms:
     auth: Auth | None
     accept: tuple[Accept, ...]
     standing: Standing | None = None
+
+    def reads_whole(self, head: Response, *, signed: bool) -> bool:
+        """Return whether a streamed answer is read whole rather than handed out: an error, one that leads on, a stale token."""
+        if self.redirects.lead_on(head) or named(head.status_code, self.raise_for):
+            return True
+        return signed and head.status_code == 401

@@ -100,21 +100,15 @@ class Slot:
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
         whole: only the whole answer decides, as the caller has rules for bodies.
-<<<<<<< HEAD
         queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
         wall: when it started, ns since the epoch.
-    """
-
-    __slots__ = (
-        "_decide", "_gate", "_ticket", "deadline", "heard", "number", "queued", "retry_after", "waited", "wall", "whole",
-=======
         streamed: the head decides whatever it says, as the body is handed out before its end is known.
         again: the head was decided upon and its answer is not to be handed out: another attempt follows.
     """
 
     __slots__ = (
-        "_decide", "_gate", "_ticket", "again", "deadline", "heard", "number", "retry_after", "streamed", "whole",
->>>>>>> 63fc8fc (Hand out answers whose body is read in a block, so that large and endless ones need no memory)
+        "_decide", "_gate", "_ticket", "again", "deadline", "heard", "number", "queued", "retry_after", "streamed", "waited",
+        "wall", "whole",
     )  # fmt: skip
 
     def __init__(

@@ -1,0 +1,138 @@
+"""Part: the file beside a download's path that holds what has come so far, until it is whole and takes its name.
+
+    NAME.part        the bytes
+    NAME.part.json   which representation they are of: the digest of its URL, its validator, its size
+
+Both are left behind when a download is given up, so that the next one of the same URL goes on from there. A lock on the
+open file keeps two downloads from writing into one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from comity.errors import OptionsError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a second download of one path is not noticed
+    fcntl = None  # type: ignore[assignment]
+
+_PIECE = 1024 * 1024
+
+
+class Part:
+    """An unfinished file, open and locked within `with`.
+
+    Args:
+        path: where the whole file will be.
+        url: of what it holds.
+        resume: whether what an earlier download left is gone on with.
+        digest: makes the hash of the whole, or None.
+
+    Attributes:
+        size: bytes that are there.
+        validator: a value for If-Range by which what is there can be gone on with, "" when it cannot.
+
+    Raises:
+        OptionsError: the path is a directory, or another download writes to it.
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, url: str, *, resume: bool, digest: Callable[[], Any] | None) -> None:
+        if path.is_dir():
+            raise OptionsError("path", str(path), "the path of a file", reason="it is a directory")
+        self.path = path
+        self.size = 0
+        self.validator = ""
+        self._url = hashlib.sha256(url.encode()).hexdigest()
+        self._digest = digest
+        self._hash: Any = None
+        self._data = path.with_name(path.name + ".part")
+        self._about = path.with_name(path.name + ".part.json")
+        self._file: BinaryIO = os.fdopen(os.open(self._data, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            if fcntl is not None:
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._begin(resume=resume)
+        except BlockingIOError:
+            self._file.close()
+            raise OptionsError("path", str(path), reason="another download is writing to it") from None
+        except BaseException:
+            self._file.close()
+            raise
+
+    def restart(self, validator: str = "") -> None:
+        """Throw away what is there; `validator` is of what comes now."""
+        self._file.seek(0)
+        self._file.truncate()
+        self.size, self.validator = 0, validator
+        self._hash = None if self._digest is None else self._digest()
+        if validator:
+            self._about.write_text(json.dumps({"url": self._url, "validator": validator}))
+        else:
+            self._about.unlink(missing_ok=True)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        self._file.write(data)
+        self.size += len(data)
+        if self._hash is not None:
+            self._hash.update(data)
+
+    def hexdigest(self) -> str:
+        """Return the hash of what is there."""
+        value: str = self._hash.hexdigest()
+        return value
+
+    def finish(self) -> None:
+        """Give the file its name; it is on disk then."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._data.replace(self.path)
+        self._about.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        self._file.close()
+        self._data.unlink(missing_ok=True)
+        self._about.unlink(missing_ok=True)
+
+    def _begin(self, *, resume: bool) -> None:
+        """Go on with what is there, if it is known what it is of."""
+        about = self._known() if resume else {}
+        if about.get("url") != self._url or not isinstance(about.get("validator"), str):
+            self.restart()
+            return
+        self.validator = about["validator"]
+        self._hash = None if self._digest is None else self._digest()
+        while piece := self._file.read(_PIECE):
+            self.size += len(piece)
+            if self._hash is not None:
+                self._hash.update(piece)
+
+    def _known(self) -> dict[str, Any]:
+        try:
+            about = json.loads(self._about.read_text())
+        except (FileNotFoundError, ValueError):  # none, or cut by a crash: begin anew
+            return {}
+        return about if isinstance(about, dict) else {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file.closed:
+            return
+        self._file.close()
+        if not self.validator:
+            self.remove()  # nobody could go on with it
