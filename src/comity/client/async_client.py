@@ -21,7 +21,7 @@ from comity.client.base import Base
 from comity.client.cookies import Cookies, jar_of
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
-from comity.client.opened import Opens, Read
+from comity.client.opened import Read, opening
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
@@ -388,8 +388,7 @@ class AsyncClient(Series):
         self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
     ) -> Exchange[Response] | Opened[Response]:
         """Send, and return an answer that is handed out with its body to come, any other when it was read whole."""
-        transport, jar, wall = self._transport, self._cookies, self._engine.clock.wall
-        assert isinstance(transport, Opens)
+        transport, jar, wall = opening(self._transport), self._cookies, self._engine.clock.wall
         assert terms.standing is not None
         slot.streamed = True
         opened: Exchange[Response] | Opened[Response] | None = None
@@ -428,8 +427,7 @@ class AsyncClient(Series):
 
     async def _streamed(self, method: str, url: str, options: Mapping[str, Any]) -> Body:
         """Send a request up to the head of its answer."""
-        if not isinstance(self._transport, Opens):
-            raise OptionsError("transport", type(self._transport).__name__, "one with a method open, to stream")
+        opening(self._transport)
         if "into" in options:
             raise OptionsError("into", None, reason="it needs the whole answer; ask without stream")
         standing = Standing()

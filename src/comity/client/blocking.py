@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from comity.client.auth import Auth, Renewing
 from comity.client.headers import Given
 from comity.client.loop_thread import Job, LoopThread
-from comity.client.opened import Opens
+from comity.client.opened import opening
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.transport import Transport
@@ -164,8 +164,7 @@ class FarTransport:
 
     async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Opened[Response]:
         """Make one wire attempt up to the answer's head; see `Opens.open`."""
-        transport = self._transport
-        assert isinstance(transport, Opens)
+        transport = opening(self._transport)
         opened: list[Exchange[Response] | Opened[Response]] = []
 
         async def far() -> None:
@@ -179,11 +178,6 @@ class FarTransport:
                     await self._thread.reach(each.abort())
             raise
         return opened[0] if isinstance(opened[0], Exchange) else _FarOpened(opened[0], self._thread)
-
-    @property
-    def opens(self) -> bool:
-        """Whether the transport can."""
-        return isinstance(self._transport, Opens)
 
     async def aclose(self) -> None:
         """Close every connection."""

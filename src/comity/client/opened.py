@@ -14,6 +14,7 @@ from comity.client.response import Response
 from comity.client.sending import FOREIGN, Sending
 from comity.engine.call import Exchange, Slot
 from comity.engine.held import Opened
+from comity.errors import OptionsError
 from comity.policy.outcome import Outcome
 from comity.policy.timeouts import Timeout
 
@@ -172,3 +173,14 @@ class Read:
             status = Outcome(status=self.head.status_code)
             self.exchange = Exchange(outcome=status, value=self.head, timings=self._end.timings)
         return self.exchange
+
+
+def opening(transport: object) -> Opens:
+    """Return a transport that can hand out answers while they come.
+
+    Raises:
+        OptionsError: it cannot.
+    """
+    if isinstance(transport, Opens):
+        return transport
+    raise OptionsError("transport", type(transport).__name__, "one with a method open, to stream")
