@@ -13,23 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from comity.client.codings import BROTLI, ZSTD, Brotli, Damaged, Undecodable, Zstd, check_cap
 from comity.client.gunzip import STEP, Gunzip
 
-ACCEPTED = "gzip, deflate"
-"""What the client asks for: only what is decoded here."""
+__all__ = ["ACCEPTED", "Body", "Damaged", "Decoder", "Flow", "Undecodable"]
+
+ACCEPTED = "gzip, deflate" + (", br" if BROTLI else "") + (", zstd" if ZSTD else "")
+"""What the client asks for: only what can be undone in this interpreter."""
 
 _LAYERS = 4
 _FEW = 4096  # members of a gzip stream that may be tiny; of more ...
 _SHORT = 64  # ... each takes so many bytes on average, else undoing them is more work than data
 _ROOM = 64 * 1024  # bytes that the frames of a coded body may take beyond the body
-
-
-class Damaged(Exception):
-    """The coded stream is cut or fails its checksum: the transfer went wrong."""
-
-
-class Undecodable(Exception):
-    """The bytes are not what their Content-Encoding says, or decode to more than is allowed."""
 
 
 class Decoder(Protocol):
@@ -79,7 +74,7 @@ class Body:
         for decoder in self._chain:
             data = decoder.feed(data)
         self.size += len(data)
-        _check_cap(self.size, self._cap)
+        check_cap(self.size, self._cap)
         self._parts.append(data)
 
     def end(self) -> bytes:
@@ -142,6 +137,10 @@ def _chain(codings: str, cap: int | None) -> list[Decoder]:
             chain.append(_Gzip(cap))
         elif name == "deflate":
             chain.append(_Deflate(cap))
+        elif name == "br" and BROTLI:
+            chain.append(Brotli(cap))
+        elif name == "zstd" and ZSTD:
+            chain.append(Zstd(cap))
         elif name != "identity":
             chain.append(_Unknown(name))
     return chain
@@ -181,7 +180,7 @@ class _Gzip:
         out = bytearray()
         for step in self.steps(data):
             out += step
-            _check_cap(len(out), self._cap)
+            check_cap(len(out), self._cap)
         return bytes(out)
 
     def steps(self, data: bytes) -> Iterator[bytes]:
@@ -214,7 +213,7 @@ class _Deflate:
         out = bytearray()
         for step in self.steps(data):
             out += step
-            _check_cap(len(out), self._cap)
+            check_cap(len(out), self._cap)
         return bytes(out)
 
     def steps(self, data: bytes) -> Iterator[bytes]:
@@ -254,8 +253,3 @@ def _told() -> Iterator[None]:
         if "check" in str(error) and "header" not in str(error):
             raise Damaged("the checksum of the coded stream differs") from None
         raise Undecodable(f"the coded stream cannot be decoded ({error})") from None
-
-
-def _check_cap(size: int, cap: int | None) -> None:
-    if cap is not None and size > cap:
-        raise Undecodable(f"the body is larger than max_body={cap}")
