@@ -183,7 +183,8 @@ import resource, sys
 import comity
 from comity.testing import ScriptedTransport
 api = comity.Client("http://h", transport=ScriptedTransport(lambda request: 200))
-resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+before = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
 try:
     with api.har(sys.argv[1]):
         print([api.get("/a").status_code for _ in range(9)])
@@ -196,6 +197,7 @@ try:
         raise KeyError("mine")
 except KeyError as error:
     print(error.__notes__)
+resource.setrlimit(resource.RLIMIT_FSIZE, before)  # others write files at the end of the process
 api.close()
 """
 
