@@ -355,30 +355,16 @@ class AsyncClient(Series):
             deadline=terms.deadline,
             queue_timeout=policy.queue_timeout_ns,
         )
-        if terms.standing is not None:
-            return await self._stand(terms, terms.standing, call, request, limits, at_home=at_home)
+        standing = terms.standing
+        run = self._engine.run if standing is None else partial(standing.run, self._engine)
+        send: Any = self._send if standing is None else self._open
         if terms.auth is None or not at_home:
-            settled = await self._engine.run(call, partial(self._send, request, limits, terms, None))
+            settled = await run(call, partial(send, request, limits, terms, None))
         else:
             signer = Signer(terms.auth, request, self._engine.clock, terms.deadline, terms.limit)
             call.needs = signer.needs
-            send = partial(self._send, request, limits, terms, signer)
-            settled = await signer.run(partial(self._engine.run, call, send))
-        leads_on = terms.redirects.lead_on(settled.value)
-        return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
-
-    async def _stand(
-        self, terms: Terms, standing: Standing, call: Call, request: Request, limits: Timeout, *, at_home: bool
-    ) -> Response:
-        """Make one call up to the head of its answer, or to its end where that is not handed out."""
-        if terms.auth is None or not at_home:
-            settled = await standing.run(self._engine, call, partial(self._open, request, limits, terms, None))
-        else:
-            signer = Signer(terms.auth, request, self._engine.clock, terms.deadline, terms.limit)
-            call.needs = signer.needs
-            send = partial(self._open, request, limits, terms, signer)
-            settled = await signer.run(partial(standing.run, self._engine, call, send))
-        if standing.held is not None:
+            settled = await signer.run(partial(run, call, partial(send, request, limits, terms, signer)))
+        if standing is not None and standing.held is not None:
             standing.before = settled.attempts
             return standing.held.opened.head
         leads_on = terms.redirects.lead_on(settled.value)
@@ -395,10 +381,7 @@ class AsyncClient(Series):
         handed = False
         self._underway.begin(slot)
         try:
-            dressed = request if signer is None else await signer.signed()
-            if jar is not None:
-                dressed = jar.dressed(dressed, wall())
-            opened = await transport.open(dressed, limits, slot)
+            opened = await transport.open(await self._dressed(request, signer), limits, slot)
             if isinstance(opened, Exchange):
                 undressed(opened, request)
                 self._record(request, opened, slot)
@@ -487,12 +470,13 @@ class AsyncClient(Series):
         self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot
     ) -> Exchange[Response]:
         """Send a request with what is added at the last moment, and let the answer speak of the request as it was given."""
-        jar, clock = self._cookies, self._engine.clock
-        dressed = request if signer is None else await signer.signed()
-        if jar is not None:
-            dressed = jar.dressed(dressed, clock.wall())
-        exchange = await self._transport.send(dressed, limits, slot)
+        exchange = await self._transport.send(await self._dressed(request, signer), limits, slot)
         undressed(exchange, request)
-        if jar is not None:
-            jar.take(exchange, clock.wall())
+        if self._cookies is not None:
+            self._cookies.take(exchange, self._engine.clock.wall())
         return exchange
+
+    async def _dressed(self, request: Request, signer: Signer | None) -> Request:
+        """Return a request with what is added at the last moment: who asks, and cookies."""
+        dressed = request if signer is None else await signer.signed()
+        return dressed if self._cookies is None else self._cookies.dressed(dressed, self._engine.clock.wall())

@@ -42,7 +42,7 @@ def check_cap(size: int, cap: int | None) -> None:
         raise Undecodable(f"the body is larger than max_body={cap}")
 
 
-class _Stepwise(ABC):
+class Stepwise(ABC):
     """A coding whose library decodes in steps of bounded size."""
 
     __slots__ = ("_cap",)
@@ -63,7 +63,7 @@ class _Stepwise(ABC):
         return bytes(out)
 
 
-class Brotli(_Stepwise):
+class Brotli(Stepwise):
     """RFC 7932: one stream, nothing after it."""
 
     __slots__ = ("_begun", "_library", "_stream")
@@ -95,7 +95,7 @@ class Brotli(_Stepwise):
             raise Damaged("the br stream is cut")
 
 
-class Zstd(_Stepwise):
+class Zstd(Stepwise):
     """RFC 8878: one or more frames in a row."""
 
     __slots__ = ("_frames", "_library", "_stream", "_taken")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from comity.client.codings import BROTLI, ZSTD, Brotli, Damaged, Undecodable, Zstd, check_cap
+from comity.client.codings import BROTLI, ZSTD, Brotli, Damaged, Stepwise, Undecodable, Zstd, check_cap
 from comity.client.gunzip import STEP, Gunzip
 
 __all__ = ["ACCEPTED", "Body", "Damaged", "Decoder", "Flow", "Undecodable"]
@@ -166,22 +166,15 @@ class _Unknown:
         """Nothing came, so nothing is missing."""
 
 
-class _Gzip:
+class _Gzip(Stepwise):
     """RFC 1952: one or more members; zero padding after the last is tolerated."""
 
-    __slots__ = ("_cap", "_stream", "_taken")
+    __slots__ = ("_stream", "_taken")
 
     def __init__(self, cap: int | None) -> None:
-        self._cap = cap
+        super().__init__(cap)
         self._stream = Gunzip()
         self._taken = 0
-
-    def feed(self, data: bytes) -> bytes:
-        out = bytearray()
-        for step in self.steps(data):
-            out += step
-            check_cap(len(out), self._cap)
-        return bytes(out)
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         self._taken += len(data)
@@ -200,21 +193,14 @@ class _Gzip:
             raise Damaged("the gzip stream ends before its checksum")
 
 
-class _Deflate:
+class _Deflate(Stepwise):
     """Deflate in the zlib frame (RFC 9110 section 8.4.1.2), or bare as some servers send it."""
 
-    __slots__ = ("_cap", "_stream")
+    __slots__ = ("_stream",)
 
     def __init__(self, cap: int | None) -> None:
-        self._cap = cap
+        super().__init__(cap)
         self._stream: zlib._Decompress | None = None
-
-    def feed(self, data: bytes) -> bytes:
-        out = bytearray()
-        for step in self.steps(data):
-            out += step
-            check_cap(len(out), self._cap)
-        return bytes(out)
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         if not data:
