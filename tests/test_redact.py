@@ -58,6 +58,14 @@ def test_an_ordinary_name_is_not(name):
         ("http://h/x?token=", "http://h/x?token="),
         ("http://h/x?token", "http://h/x?token"),
         ("not a url", "not a url"),
+        ("http://h/cb?code=4%2F0A&state=x", "http://h/cb?code=***&state=x"),
+        ("http://h/x?sas=1&codec=2", "http://h/x?sas=***&codec=2"),
+        ("http://h/?next=https%3A%2F%2Fi%2F%3Fpage%3D2", "http://h/?next=https%3A%2F%2Fi%2F%3Fpage%3D2"),
+        ("http://h/?next=https%3A%2F%2Fi%2F%3Ftoken%3D9&x=%41", "http://h/?next=https://i/?token%3D***&x=%41"),
+        ("http://h/?next=https%253A%252F%252Fi%252F%253Ftoken%253D9", "http://h/?next=https://i/?token%3D***"),
+        ("http://h/?next=%2Fcb%3Fcode%3D9", "http://h/?next=/cb?code%3D***"),
+        ("http://h/?next=http://u:PW@i/", "http://h/?next=http://***@i/"),
+        ("http://h/?next=%2525252541", "http://h/?next=***"),
     ],
 )
 def test_a_url_keeps_all_but_its_secrets(given_url, shown):
@@ -82,6 +90,29 @@ def test_a_url_that_does_not_parse_shows_no_user_information(broken):
     assert redact.MASK in redact.url(broken)
 
 
+TOKENS = (
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl",
+    f"ghp_{'a1' * 18}",
+    f"glpat-{'a1' * 10}",
+    f"xoxb-{'1a' * 10}",
+    f"sk_live_{'a1' * 12}",
+    f"bot123456789:{'aB' * 17}",
+    f"T0000000A/B0000000A/{'aB' * 12}",
+)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_well_known_kind_of_token_is_hidden_wherever_it_stands(token):
+    """SC-01"""
+    assert redact.url(f"http://h/{token}/send?x={token}#{token}") == "http://h/***/send?x=***#***"
+    assert redact.text(f"got {token}, no more") == "got ***, no more"
+    assert redact.headers([("X-Note", token)]) == [("X-Note", "***")]
+
+
+def test_a_key_that_may_hold_slashes_is_hidden_with_all_of_them():
+    assert redact.text(f"with whsec_{'a1/+' * 8}= it") == "with *** it"
+
+
 def test_secret_header_values_are_masked_and_the_others_are_not():
     pairs = [("Authorization", f"Bearer {SECRET}"), ("X-Page", "2"), ("Location", f"http://h/?token={SECRET}&x=1")]
     assert redact.headers(pairs) == [
@@ -103,6 +134,9 @@ def test_secret_header_values_are_masked_and_the_others_are_not():
         f"proxy said Basic {SECRET}==",
         f"password={SECRET}",
         f"GET /x?api_key={SECRET}&x=1 HTTP/1.1",
+        f"GET /x?code={SECRET}&x=1 HTTP/1.1",
+        f"GET /x?next=%2Fa%3Ftoken%3D{SECRET}&x=1 HTTP/1.1",
+        f"at http://h/?next=%2Fa%3Ftoken%3D{SECRET}",
     ],
 )
 def test_a_foreign_text_loses_its_secrets(foreign):
@@ -157,7 +191,7 @@ LONG_TEXTS = """
 from comity import redact
 from comity.client.headers import Headers
 
-for unit in ("w", "ab1-", "token", "a.", "a:", "//", "://", "cookie", "=", "%", "[", "'", " ", "basic ", "x@", "w\\t\\n", "Aa", "&", "?a"):
+for unit in ("w", "ab1-", "token", "a.", "a:", "//", "://", "cookie", "=", "%", "[", "'", " ", "basic ", "x@", "w\\t\\n", "Aa", "&", "?a", "%25", "%3D", "?a=%3D://", "eyJ", "eyJa.", "ghp_", "0:", "1234567", "T/B/", "a=%3D", "&a=%2525"):
     long = unit * ((1_000_000 if unit == "w" else 200_000) // len(unit))
     redact.text(long)
     redact.text(f"{long}=1")

@@ -1,8 +1,9 @@
 """What is a secret, and how text is shown without it. Every repr, message, event, log line and row passes here.
 
 Secret are: the user information of a URL; the value of a header, a query or a fragment field whose name speaks of a
-secret (`api_key`, `X-Amz-Signature`, `clientSecret`); cookies. A secret inside a path or a body cannot be told from
-data; comity shows no bodies.
+secret (`api_key`, `X-Amz-Signature`, `clientSecret`); cookies; wherever it stands, what has the form of a well-known kind
+of token (a JWT, `ghp_...`, a bot's token in a path). Any other secret inside a path or a body cannot be told from data;
+comity shows no bodies.
 """
 
 from __future__ import annotations
@@ -10,26 +11,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 
 MASK = "***"
 
 _WORDS = frozenset({
     "apikey", "accesskey", "assertion", "auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds",
-    "credential", "credentials", "hmac", "jwt", "otp", "pass", "passcode", "passphrase", "passwd", "password", "pwd", "secret",
+    "credential", "credentials", "hmac", "jwt", "otp", "pass", "passcode", "passphrase", "passwd", "password", "pwd", "sas", "secret",
     "secrets", "session", "sessionid", "sig", "sign", "signature", "token", "verifier",
 })  # fmt: skip
 _GLUED = re.compile(r"(?:apikey|token|secret|passw|credential|signature|sessid|sessionid|auth)$")
 _OPEN = frozenset({"idempotency-key", "sec-websocket-key", "www-authenticate", "proxy-authenticate"})
+_IN_QUERIES = frozenset(
+    {"code"}
+)  # an authorization code (RFC 6749 section 4.1.2), a function's key; elsewhere a number
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^a-z0-9]+")
 
 _END_OF_AUTHORITY = re.compile(r"[/?#\\]")
 _LONGEST_NAME = 256
+_LAYERS = 3
+"""So many times a value may be percent-encoded; what is inside more layers is masked."""
 
 # A server chooses what these search, so each takes linear time: a word is entered at its start alone (the lookbehind)
 # and never tried again shorter (the possessive "++").
 _URL = re.compile(r"(?<![A-Za-z0-9+.\-])[A-Za-z0-9+.\-]++://[^\s\"'<>]+")
+_TOKEN = re.compile(
+    r"(?<![\w\-])(?:eyJ[\w\-]++\.eyJ[\w\-]++\.[\w\-]*+"  # a JWT (RFC 7519)
+    r"|gh[oprsu]_\w{20,}+|github_pat_\w{20,}+|glpat-[\w\-]{16,}+|xox[a-z]-[\w\-]{10,}+|whsec_[\w+/=]{16,}+"
+    r"|[rs]k[_\-](?:live|test|proj)[_\-][\w\-]{16,}+|(?:bot)?[0-9]{6,12}:[\w\-]{30,}+"
+    r"|T[0-9A-Z]{6,12}/B[0-9A-Z]{6,12}/\w{16,}+)"
+)
 _LINE = re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)([\"']?\s*[:=]\s*)(b?'[^']*|b?\"[^\"]*|[^\r\n]+)")
 _SCHEME = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=\-]{6,}")
 _PAIR = re.compile(r"(?<![\w.%\[\]\-])([\w.%\[\]\-]++)([\"']?\s*+[:=]\s*+b?[\"']?)([^\s&;,'\"<>]+)")
@@ -62,7 +74,7 @@ def url(text: str) -> str:
         # No port, so a password. With a raw "/", "?" or "#" in it, it ends the authority early; what follows the last
         # "@" is the host.
         authority, tail = (f"{MASK}@{tail.rpartition('@')[2]}", "") if "@" in tail else (f"{before}:{MASK}", tail)
-    return f"{head}{mark}{authority}{_fields(tail)}"
+    return _TOKEN.sub(MASK, f"{head}{mark}{authority}{_fields(tail)}")
 
 
 def headers(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -82,10 +94,10 @@ def text(foreign: str) -> str:
         >>> text("cannot reach http://me:pw@h/?token=abc with Authorization: Bearer abc")
         'cannot reach http://***@h/?token=*** with Authorization: ***'
     """
-    shown = _URL.sub(lambda found: url(found[0]), foreign)
+    shown = _TOKEN.sub(MASK, _URL.sub(lambda found: url(found[0]), foreign))
     shown = _LINE.sub(_hide_line, shown)
     shown = _SCHEME.sub(rf"\1\2{MASK}", shown)
-    return _PAIR.sub(lambda found: f"{found[1]}{found[2]}{MASK}" if is_secret(found[1]) else found[0], shown)
+    return _PAIR.sub(_hide_pair, shown)
 
 
 @lru_cache(maxsize=4096)
@@ -104,6 +116,13 @@ def _hide_line(found: re.Match[str]) -> str:
     return f"{found[1]}{found[2]}{quote}{MASK}"
 
 
+def _hide_pair(found: re.Match[str]) -> str:
+    in_query = found.string[found.start() - 1 : found.start()] in {"?", "&"}
+    if is_secret(found[1]) or (in_query and found[1] in _IN_QUERIES):
+        return f"{found[1]}{found[2]}{MASK}"
+    return f"{found[1]}{found[2]}{_value(found[3])}" if "%" in found[3] else found[0]
+
+
 def _fields(tail: str) -> str:
     """Mask the values of secret fields in everything after the first "?" or "#"."""
     if "=" not in tail:
@@ -117,4 +136,24 @@ def _fields(tail: str) -> str:
 
 def _field(part: str) -> str:
     name, mark, value = part.partition("=")
-    return f"{name}={MASK}" if mark and value and is_secret(name) else part
+    if not mark or not value:
+        return part
+    if is_secret(name) or name.lower() in _IN_QUERIES:
+        return f"{name}={MASK}"
+    return f"{name}={_value(value)}" if "%" in value or "://" in value else part
+
+
+def _value(value: str) -> str:
+    """Mask what is secret inside a value, such as the URL of a `next`; one without secrets stays byte for byte."""
+    plain = value
+    for _ in range(_LAYERS):
+        plain, before = unquote_plus(plain), plain
+        if plain == before:
+            break
+    else:
+        if unquote_plus(plain) != plain:
+            return MASK
+    if plain == value:
+        return _URL.sub(lambda found: url(found[0]), value)
+    shown = text(plain)  # nothing in it is encoded, so nothing in it comes here again and on to this line
+    return value if shown == plain else quote(shown, safe="*:/?")
