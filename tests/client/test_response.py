@@ -10,6 +10,7 @@ from comity.client.headers import Headers
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.errors import BadResponse, StatusError
+from comity.policy.attempt import Attempt
 
 URL = "http://api.example/x"
 JSON = "application/json"
@@ -174,3 +175,19 @@ def test_what_it_shows_of_itself_has_no_secret():
 
 def test_an_unknown_status_has_no_phrase():
     assert (response(status=299).reason, response(status=404).reason) == ("", "Not Found")
+
+
+def test_an_answer_as_plain_values_holds_no_secret_and_of_its_body_the_size():
+    """CP-070, SC-01: whatever the request asked to see."""
+    moved = response(status=302, headers=[("Location", "/x?token=S3CR3T")], url=f"{URL}?key=S3CR3T")
+    cookies = [("Set-Cookie", "sid=S3CR3T"), ("Via", "a"), ("via", "b"), ("X-Note", "http://me:S3CR3T@h/")]
+    answer = response(b'"S3CR3T"', JSON, headers=cookies, url="http://me:S3CR3T@api.example/x?sig=S3CR3T")
+    answer.history, answer.attempts = (moved,), (Attempt(number=1, started_at=0.0, waited=0.0, status=200),)
+    row = json.loads(json.dumps(answer.as_dict()))
+    assert "S3CR3T" not in json.dumps(row)
+    assert (row["method"], row["url"]) == ("GET", f"{URL}?sig=***")
+    assert (row["status_code"], row["size"], row["retry_after"]) == (200, 8, None)
+    assert (row["headers"]["via"], row["headers"]["set-cookie"]) == (["a", "b"], ["***"])
+    assert [each["number"] for each in row["attempts"]] == [1]
+    assert [each["headers"]["location"] for each in row["history"]] == [["/x?token=***"]]
+    assert row["timings"]["total"] == 0

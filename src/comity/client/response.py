@@ -135,6 +135,27 @@ class Response:
 
         return typed.decode(self, kind)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the answer as plain values for JSON, without secrets: beside an error's `as_dict`, for logs.
+
+        Keys are method, url, status_code, headers (a list of values by name), size, timings, retry_after (seconds), attempts
+        and history. Of the body there is the `size` alone, in bytes: what is a secret in a body nobody can tell.
+        """
+        headers: dict[str, list[str]] = {}
+        for name, value in redact.headers(self.headers.multi_items()):
+            headers.setdefault(name, []).append(value)
+        return {
+            "method": self.request.method,
+            "url": redact.url(self.url),
+            "status_code": self.status_code,
+            "headers": headers,
+            "size": len(self.content),
+            "timings": self.timings.as_dict(),
+            "retry_after": self.retry_after,
+            "attempts": [attempt.as_dict() for attempt in self.attempts],
+            "history": [before.as_dict() for before in self.history],
+        }
+
     def raise_for_status(self) -> Response:
         """Return this answer, or raise when its status is 400 or above.
 
