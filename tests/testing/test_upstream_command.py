@@ -44,7 +44,7 @@ def test_it_says_where_it_listens_and_stops_on_a_signal(number):
     ("arguments", "says"),
     [
         (["--host", "0.0.0.0"], "loopback"),
-        (["--tls-key", str(PEM)], "tls-cert"),
+        (["--tls-key", str(PEM)], "--tls-cert is missing"),
         (["--tls-cert", "no-such.pem"], "no-such.pem"),
         (["--keep-alive", "0"], "more than 0 seconds"),
         (["--port", "70000"], "65535"),

@@ -15,13 +15,14 @@ from urllib.request import urlopen
 import typer
 
 from comity.cli.loops import refuse
+from comity.cli.streams import tell
 from comity.errors import OptionsError
 
 _ROWS = 300
 _LIMITS = {"127.0.0.1": (50, 5), "localhost": (20, 2)}
 """Each host's limit: so many requests in any window of so many seconds; the upstream answers 429 to one more."""
 
-_START_WITHIN = 20.0
+_ANSWER_WITHIN = 20.0
 
 
 def sample(
@@ -40,10 +41,10 @@ def sample(
         limits = [text for host, (n, per) in _LIMITS.items() for text in ("--host", f"{host} rate={n}/{per}s")]
         arguments = ["run", str(requests), "-o", str(results), "--measured", "server", "--progress", progress, *limits]
         shown = " ".join(f"'{word}'" if " " in word else word for word in arguments)
-        typer.echo(f"comity {shown if keep is not None else shown.replace(folder, '.')}", err=True)
+        tell(f"comity {shown if keep is not None else shown.replace(folder, '.')}")
         code = subprocess.run(_command(*arguments), check=False).returncode  # noqa: S603 - our own command
         over = _over(url)
-        typer.echo(f"windows over the limit, as the server counted: {over}", err=True)
+        tell(f"windows over the limit, as the server counted: {over}")
     raise typer.Exit(code or (1 if over else 0))
 
 
@@ -76,7 +77,7 @@ def _requests(rows: int, port: str) -> Iterator[dict[str, Any]]:
 
 def _over(url: str) -> int:
     """Return how many limited keys had more arrivals in a window than their limit allows."""
-    with urlopen(f"{url}/_stats", timeout=_START_WITHIN) as answer:  # noqa: S310 - our own server
+    with urlopen(f"{url}/_stats", timeout=_ANSWER_WITHIN) as answer:  # noqa: S310 - our own server
         stats = json.load(answer)
     peaks = {key.rpartition("/")[2]: window["arrivals"] for key, window in stats["windows"].items()}
     return sum(peaks.get(host, 0) > n for host, (n, _) in _LIMITS.items())
@@ -90,7 +91,7 @@ def _upstream() -> Iterator[str]:
         assert process.stdout is not None
         first = process.stdout.readline()
         if not first:
-            typer.echo("comity sample: the upstream did not start", err=True)
+            tell("comity sample: the upstream did not start")
             raise typer.Exit(1)
         yield json.loads(first)["url"]
     finally:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from comity.cli.streams import tell
 from comity.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def upstream(
 
     The first line of output is a JSON object with url and port. Ctrl-C or SIGTERM stops it.
     """
+    from comity.cli import loops
     from comity.testing.upstream import Upstream
 
     try:
@@ -52,27 +54,15 @@ def upstream(
             capture=capture,
             keep_alive=keep_alive,
         )
-    except OptionsError as refused:
-        typer.echo(f"comity upstream: {refused}", err=True)
-        raise typer.Exit(2) from None
+    except OptionsError as error:
+        loops.refuse("upstream", error)
     try:
-        _run(server)
+        loops.run(_serve(server))
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         reason = f"port {port} is in use; --port 0 takes a free one" if taken else f"cannot listen on {host}: {error}"
-        typer.echo(f"comity upstream: {reason}", err=True)
+        tell(f"comity upstream: {reason}")
         raise typer.Exit(1) from None
-
-
-def _run(server: Upstream) -> None:
-    _allow_many_connections()
-    loop_factory = None
-    if sys.platform != "win32" and sys.implementation.name == "cpython":
-        import uvloop
-
-        loop_factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(_serve(server))
 
 
 async def _serve(server: Upstream) -> None:
@@ -87,25 +77,14 @@ async def _serve(server: Upstream) -> None:
         await stopped.wait()
 
 
-def _allow_many_connections() -> None:
-    """Raise the limit of open files as far as this user may: each connection is one."""
-    if sys.platform != "win32":
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 65536 if hard == resource.RLIM_INFINITY else min(65536, hard)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
 def _tls(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
     if cert is None and key is None:
         return None
     if cert is None:
-        raise OptionsError("tls-cert", None, "the certificate chain that belongs to --tls-key")
+        raise OptionsError("--tls-cert", None, "the certificate chain that belongs to --tls-key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(cert, key)
     except OSError as error:  # ssl.SSLError is one
-        raise OptionsError("tls-cert", str(cert), f"a PEM file with a certificate and its key ({error})") from None
+        raise OptionsError("--tls-cert", str(cert), f"a PEM file with a certificate and its key ({error})") from None
     return context
