@@ -12,6 +12,7 @@ import comity
 from comity.cli.get import get
 from comity.cli.run import run
 from comity.cli.sample import sample
+from comity.cli.simulate import simulate
 from comity.cli.upstream import upstream
 
 app = typer.Typer(
@@ -46,5 +47,5 @@ def _paragraphs(command: Callable[..., None]) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-for command in (run, get, upstream, sample):
+for command in (run, get, simulate, upstream, sample):
     app.command(help=_paragraphs(command))(command)

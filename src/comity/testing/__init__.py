@@ -8,12 +8,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from comity.testing.model import Model as Model
     from comity.testing.scripted_transport import Answer as Answer, ScriptedTransport as ScriptedTransport
     from comity.testing.upstream import Upstream as Upstream
     from comity.testing.virtual_clock import VirtualClock as VirtualClock
 
 _HOMES = {
     "Answer": "comity.testing.scripted_transport",
+    "Model": "comity.testing.model",
     "ScriptedTransport": "comity.testing.scripted_transport",
     "Upstream": "comity.testing.upstream",
     "VirtualClock": "comity.testing.virtual_clock",

@@ -1,0 +1,185 @@
+"""Simulation: a run against a modelled upstream in virtual time, and what is to be told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from comity.bulk.clock_text import clock_text
+from comity.client.async_client import AsyncClient
+from comity.client.response import Response
+from comity.engine.stats import HostStats
+from comity.policy.options import Policy
+from comity.policy.units import NS
+from comity.testing.model import Model
+from comity.testing.scripted_transport import ScriptedTransport
+from comity.testing.virtual_clock import VirtualClock
+
+_MOST_ROWS = 24
+"""Of the table over time; when there are more, two become one."""
+
+
+@dataclass(slots=True)
+class Span:
+    """What happened in one stretch of time.
+
+    Args:
+        until: its end, ns after the beginning.
+        accepted, refused, failed: what the upstream answered in it.
+        host: the client's limits at its end.
+    """
+
+    until: int
+    accepted: int
+    refused: int
+    failed: int
+    host: HostStats
+
+    def joined(self, later: Span) -> Span:
+        """Return this stretch and the one after it as one."""
+        return Span(
+            later.until,
+            self.accepted + later.accepted,
+            self.refused + later.refused,
+            self.failed + later.failed,
+            later.host,
+        )
+
+
+@dataclass(slots=True)
+class Simulation:
+    """One run.
+
+    Args:
+        model: the upstream.
+        requests: how many are wanted.
+        ok: how many ended well.
+        took: ns until the last one ended.
+        latencies: seconds from the first send of each request to its end, its waits for another try included.
+        spans: the course of it.
+        failures: how many ended otherwise, by status or error.
+    """
+
+    model: Model
+    requests: int
+    ok: int = 0
+    took: int = 0
+    latencies: list[float] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    failures: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sent(self) -> int:
+        """How many requests reached the upstream."""
+        return self.model.accepted + self.model.refused + self.model.failed
+
+    @property
+    def waste(self) -> float:
+        """The share of what was sent that was refused or failed."""
+        return (self.model.refused + self.model.failed) / self.sent if self.sent else 0.0
+
+    @property
+    def goodput(self) -> float:
+        """Accepted requests per second."""
+        return self.model.accepted * NS / self.took if self.took else 0.0
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report."""
+        yield from self._course()
+        failed = ", ".join(f"{count:,} {what}" for what, count in sorted(self.failures.items()))
+        yield f"requests  {self.requests:,}: {self.ok:,} ok" + (f", {failed}" if failed else "")
+        yield f"eta       {clock_text(self.took / NS)}"
+        capacity = self.model.capacity(self.took)
+        share = f", {self.model.accepted / capacity:.1%} of what the upstream bears in that time" if capacity else ""
+        yield f"goodput   {self.goodput:.3g}/s{share}"
+        refused, other = self.model.refused, self.model.failed
+        yield f"waste     {self.waste:.1%} of {self.sent:,} sent: {refused:,} refused, {other:,} failed"
+        low, middle, high = (_quantile(self.latencies, q) for q in (0.5, 0.95, 0.99))
+        yield f"latency   p50 {low:.3f} s, p95 {middle:.3f} s, p99 {high:.3f} s, from the first send to the answer"
+
+    def _course(self) -> Iterator[str]:
+        yield f"{'until':>9} {'accepted/s':>11} {'429s':>6} {'failed':>6} {'at once':>8} {'gap':>8}"
+        before = 0
+        for span in self.spans:
+            speed = span.accepted * NS / (span.until - before)
+            at_once = "-" if span.host.concurrency is None else f"{span.host.concurrency}"
+            gap = f"{span.host.gap:.3f} s" if span.host.gap else "-"
+            until = f"{span.until / NS:.1f} s"
+            yield f"{until:>9} {speed:>11.1f} {span.refused:>6,} {span.failed:>6,} {at_once:>8} {gap:>8}"
+            before = span.until
+
+
+def simulate(upstream: str, policy: Policy, requests: int, *, seed: int = 0) -> Simulation:
+    """Send so many requests, all wanted at once, through a real client to a model, in virtual time.
+
+    Args:
+        upstream: what it bears; see `comity.testing.model.conditions`.
+        policy: of the client.
+        requests: how many.
+        seed: of all that is left to chance.
+
+    Raises:
+        OptionsError: the upstream's text cannot be read.
+    """
+    random.seed(seed)  # the client's own draws: this process does nothing else
+    clock = VirtualClock()
+    simulation = Simulation(Model(upstream, clock, seed=seed), requests)
+    clock.run(_run(simulation, policy, clock))
+    return simulation
+
+
+async def _run(simulation: Simulation, policy: Policy, clock: VirtualClock) -> None:
+    script, began = ScriptedTransport(simulation.model), clock.now()
+    async with AsyncClient("http://upstream", policy=policy, clock=clock, transport=script, raise_for="never") as api:
+        watch = asyncio.create_task(_watch(simulation, api, clock, began))
+        async for answer in api.map(("/" for _ in range(simulation.requests)), errors="return"):
+            _note(simulation, answer)
+            script.requests.clear()
+        watch.cancel()
+        await asyncio.wait([watch])
+        simulation.took = clock.now() - began
+        _look(simulation, api, simulation.took)
+
+
+def _note(simulation: Simulation, answer: Response | Exception) -> None:
+    if not isinstance(answer, Response):
+        what = type(answer).__name__
+        simulation.failures[what] = simulation.failures.get(what, 0) + 1
+        return
+    if answer.status_code < 400:
+        simulation.ok += 1
+    else:
+        what = str(answer.status_code)
+        simulation.failures[what] = simulation.failures.get(what, 0) + 1
+    waited = sum(each.waited for each in answer.attempts[1:])
+    simulation.latencies.append(waited + sum(each.timings.total - each.timings.queue for each in answer.attempts))
+
+
+async def _watch(simulation: Simulation, api: AsyncClient, clock: VirtualClock, began: int) -> None:
+    """Look at regular times, ever further apart, so that a long run has a table of the same length."""
+    every = NS
+    while True:
+        due = began + (simulation.spans[-1].until if simulation.spans else 0) + every
+        await asyncio.sleep((due - clock.now()) / NS)
+        _look(simulation, api, clock.now() - began)
+        if len(simulation.spans) >= _MOST_ROWS:
+            pairs = simulation.spans
+            simulation.spans = [a.joined(b) for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
+            every *= 2
+
+
+def _look(simulation: Simulation, api: AsyncClient, now: int) -> None:
+    model, spans = simulation.model, simulation.spans
+    if spans and spans[-1].until == now:
+        return
+    accepted, refused, failed = (sum(getattr(s, name) for s in spans) for name in ("accepted", "refused", "failed"))
+    host = next(iter(api.stats().hosts.values()), HostStats())
+    span = Span(now, model.accepted - accepted, model.refused - refused, model.failed - failed, host)
+    spans.append(span)
+
+
+def _quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
