@@ -95,6 +95,16 @@ async def test_a_head_that_asks_again_is_retried_before_anything_is_handed_out()
         assert [each.status for each in response.attempts] == [503, 200]
 
 
+async def test_an_answer_that_cannot_be_read_leaves_its_cookies_too():
+    odd = status(503, "Retry-After: 0", "Set-Cookie: a=1", f"Content-Encoding: {', '.join(['gzip'] * 9)}")
+    async with (
+        Scripted(in_turn(odd, OK)) as server,
+        AsyncClient(server.url, cookies=True, retry=1) as api,
+        api.stream("GET", "/"),
+    ):
+        assert [each.all("cookie") for each in server.seen] == [[], ["a=1"]]
+
+
 async def test_an_error_status_is_raised_with_its_body():
     async with Scripted(answer(status(404, body=b"none"))) as server, AsyncClient(server.url) as api:
         with pytest.raises(StatusError) as caught:

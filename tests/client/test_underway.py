@@ -67,7 +67,7 @@ from comity.testing import Answer, ScriptedTransport
 
 api = AsyncClient("http://api.example", transport=ScriptedTransport(Answer(after="1h")))
 threading.Thread(target=lambda: asyncio.run(api.get("/x")), daemon=True).start()
-while not api.stats().running or not api._underway._sends:
+while not api.stats().running or not api._dispatcher._underway._sends:
     pass
 child = os.fork()
 if child == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
-from dataclasses import replace
 from functools import lru_cache, partial
 from os import PathLike
 from types import TracebackType
@@ -13,15 +12,16 @@ from typing import Any, Self, Unpack
 
 from comity import redact
 from comity.client import address, typed
-from comity.client.accept import AcceptGiven, judge, rules as accept_rules
+from comity.client.accept import AcceptGiven, rules as accept_rules
 from comity.client.address import Url
 from comity.client.aiohttp_transport import chosen
-from comity.client.auth import Auth, Signer, auth_of, undressed
+from comity.client.auth import Auth, Signer, auth_of
 from comity.client.base import Base
 from comity.client.cookies import Cookies, jar_of
+from comity.client.dispatcher import Dispatcher
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
-from comity.client.opened import Read, opening
+from comity.client.opened import opening
 from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
 from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
@@ -34,11 +34,9 @@ from comity.client.streamed import Body, StreamedResponse
 from comity.client.terms import Terms
 from comity.client.tls import TLS
 from comity.client.transport import Transport
-from comity.client.underway import Underway
 from comity.engine.async_engine import AsyncEngine
-from comity.engine.call import Call, Exchange, Slot
+from comity.engine.call import Call
 from comity.engine.clock import MONOTONIC, Clock
-from comity.engine.held import Opened
 from comity.engine.hosts import Hosts
 from comity.engine.mapping import reach
 from comity.engine.observer import Observe
@@ -47,7 +45,6 @@ from comity.errors import OptionsError
 from comity.policy.host_rules import PolicyGiven
 from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
-from comity.policy.outcome import Outcome, asks_again
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import as_ns, duration, priority as checked_priority
@@ -131,10 +128,8 @@ class AsyncClient(Series):
         self._raise_for = raise_for
         self._accept = accept_rules(accept)
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
-        self._transport = chosen(transport, tls, proxy)
-        self._underway = Underway()
+        self._dispatcher = Dispatcher(chosen(transport, tls, proxy), self._cookies, clock)
         self._presets: Mapping[str, Any] = {}
-        self._hars: list[Har] = []
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:
         """Return a view of this client: the same connections, limits and statistics, with other defaults.
@@ -174,7 +169,7 @@ class AsyncClient(Series):
             OptionsError: the path cannot be used; raised when it is opened.
             StoreError: entries could not be written; raised when it is closed.
         """
-        return Har(path, bodies=bodies, owner=self._hars)
+        return Har(path, bodies=bodies, owner=self._dispatcher.hars)
 
     @asynccontextmanager
     async def stream(
@@ -214,8 +209,7 @@ class AsyncClient(Series):
         It may be called again, also while it is under way.
         """
         self._engine.close()
-        await self._underway.over()
-        await self._transport.aclose()
+        await self._dispatcher.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -355,9 +349,8 @@ class AsyncClient(Series):
             deadline=terms.deadline,
             queue_timeout=policy.queue_timeout_ns,
         )
-        standing = terms.standing
-        run = self._engine.run if standing is None else partial(standing.run, self._engine)
-        send: Any = self._send if standing is None else self._open
+        standing, send = terms.standing, self._dispatcher.send
+        run: Any = self._engine.run if standing is None else partial(standing.run, self._engine)
         if terms.auth is None or not at_home:
             settled = await run(call, partial(send, request, limits, terms, None))
         else:
@@ -370,113 +363,11 @@ class AsyncClient(Series):
         leads_on = terms.redirects.lead_on(settled.value)
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
-    async def _open(
-        self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
-    ) -> Exchange[Response] | Opened[Response]:
-        """Send, and return an answer that is handed out with its body to come, any other when it was read whole."""
-        transport, jar, wall = opening(self._transport), self._cookies, self._engine.clock.wall
-        assert terms.standing is not None
-        slot.streamed = True
-        opened: Exchange[Response] | Opened[Response] | None = None
-        handed = False
-        self._underway.begin(slot)
-        try:
-            opened = await transport.open(await self._dressed(request, signer), limits, slot)
-            if isinstance(opened, Exchange):
-                undressed(opened, request)
-                self._record(request, opened, slot)
-                return opened
-            head = opened.head
-            exchange = Exchange(outcome=Outcome(status=head.status_code), value=head)
-            undressed(exchange, request)
-            if jar is not None:
-                jar.take(exchange, wall())
-            slot.hear(head.status_code, head.headers.pairs)
-            if slot.retry_after is not None:
-                head.retry_after = slot.retry_after / 1e9
-            if slot.again or asks_again(head.status_code) or terms.reads_whole(head, signed=signer is not None):
-                exchange = await opened.read()
-                undressed(exchange, request)
-                self._record(request, exchange, slot)
-                return exchange
-            handed = True
-            terms.standing.slot = slot
-            return opened
-        finally:
-            if not handed:
-                if opened is not None and not isinstance(opened, Exchange):
-                    await opened.abort()
-                self._underway.end(slot)
-
     async def _streamed(self, method: str, url: str, options: Mapping[str, Any]) -> Body:
         """Send a request up to the head of its answer."""
-        opening(self._transport)
+        opening(self._dispatcher.transport)
         if "into" in options:
             raise OptionsError("into", None, reason="it needs the whole answer; ask without stream")
-        standing = Standing()
+        standing = Standing(self._dispatcher.over)
         head: Response = await self._request(method, url, standing, **{**self._presets, **options})
-        held = standing.held
-        if held is None:
-            whole = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=head.timings)
-            return Body(Read(head, whole), lambda _: None, lambda: None)
-
-        def over(exchange: Exchange[Response]) -> None:
-            self._underway.end(standing.slot)
-            undressed(exchange, head.request)
-            if standing.slot is not None:
-                self._record(head.request, exchange, standing.slot)
-            settled = standing.over(exchange)
-            head.attempts, head.timings = settled.attempts, exchange.timings
-            if settled.error is not None:
-                settled.error.history = tuple(each.masked() for each in head.history)
-                result(head.request, settled, "never", self._engine.clock, None)
-
-        def drop() -> None:
-            self._underway.end(standing.slot)
-            held.drop()
-
-        return Body(held.opened, over, drop)
-
-    async def _send(
-        self, request: Request, limits: Timeout, terms: Terms, signer: Signer | None, slot: Slot
-    ) -> Exchange[Response]:
-        if terms.accept:
-            slot.whole = True
-        self._underway.begin(slot)
-        try:
-            if signer is None and self._cookies is None:
-                exchange = await self._transport.send(request, limits, slot)
-            else:
-                exchange = await self._send_dressed(request, limits, signer, slot)
-        finally:
-            self._underway.end(slot)
-        response = exchange.value
-        if response is not None and response.status_code != 200:
-            slot.hear(response.status_code, response.headers.pairs)
-            if slot.retry_after is not None:
-                response.retry_after = slot.retry_after / 1e9
-                exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
-        if terms.accept and response is not None and not terms.redirects.lead_on(response):
-            judge(terms.accept, response, exchange, slot)
-        if self._hars:
-            self._record(request, exchange, slot)
-        return exchange
-
-    def _record(self, request: Request, exchange: Exchange[Response], slot: Slot) -> None:
-        for har in tuple(self._hars):
-            har.add(request, exchange, slot)
-
-    async def _send_dressed(
-        self, request: Request, limits: Timeout, signer: Signer | None, slot: Slot
-    ) -> Exchange[Response]:
-        """Send a request with what is added at the last moment, and let the answer speak of the request as it was given."""
-        exchange = await self._transport.send(await self._dressed(request, signer), limits, slot)
-        undressed(exchange, request)
-        if self._cookies is not None:
-            self._cookies.take(exchange, self._engine.clock.wall())
-        return exchange
-
-    async def _dressed(self, request: Request, signer: Signer | None) -> Request:
-        """Return a request with what is added at the last moment: who asks, and cookies."""
-        dressed = request if signer is None else await signer.signed()
-        return dressed if self._cookies is None else self._cookies.dressed(dressed, self._engine.clock.wall())
+        return standing.body(head, self._engine.clock)

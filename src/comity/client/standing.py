@@ -3,36 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from comity.client.opened import Read
+from comity.client.request import Request
 from comity.client.response import Response
+from comity.client.result import result
+from comity.client.streamed import Body
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.clock import Clock
 from comity.engine.held import Held, Opened
 from comity.policy.attempt import Attempt
 from comity.policy.outcome import Outcome
 
+Over = Callable[[Request, Exchange[Response] | None, Slot], None]
+"""`Dispatcher.over`."""
 
-@dataclass(slots=True)
+
 class Standing:
     """Where a streamed call stands.
 
+    Args:
+        over: is told how the attempt ended that brought the answer.
+
     Attributes:
         held: the call at its answer; None when that was read whole.
-        slot: of the attempt that brought it.
         before: the attempts of the call before it, if a new token was needed.
     """
 
-    held: Held[Response] | None = None
-    slot: Slot | None = None
-    before: tuple[Attempt, ...] = ()
+    def __init__(self, over: Over) -> None:
+        self.held: Held[Response] | None = None
+        self.before: tuple[Attempt, ...] = ()
+        self._over = over
 
     async def run(
         self, engine: AsyncEngine, call: Call, send: Callable[[Slot], Awaitable[Exchange[Response] | Opened[Response]]]
     ) -> Settled[Response]:
-        """Make a call up to the head of its last answer; what that comes to is said by `over`."""
+        """Make a call up to the head of its last answer; what that comes to is said by `body`."""
         got = await engine.open(call, send)
         if isinstance(got, Settled):
             return got
@@ -40,10 +49,25 @@ class Standing:
         outcome = Outcome(status=head.status_code)
         return Settled(value=head, error=None, outcome=outcome, attempts=(), reason="done")
 
-    def over(self, exchange: Exchange[Response]) -> Settled[Response]:
-        """Return how the call was settled, with all attempts."""
-        assert self.held is not None
-        settled = self.held.over(exchange)
-        own = (replace(each, number=each.number + len(self.before)) for each in settled.attempts)
-        settled.attempts = (*self.before, *own)
-        return settled
+    def body(self, head: Response, clock: Clock) -> Body:
+        """Return the body of the answer that the call came to; at its end the call is over."""
+        held, request = self.held, head.request
+        if held is None:
+            whole = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=head.timings)
+            return Body(Read(head, whole), lambda _: None, lambda: None)
+
+        def over(exchange: Exchange[Response]) -> None:
+            self._over(request, exchange, held.slot)
+            settled = held.over(exchange)
+            own = (replace(each, number=each.number + len(self.before)) for each in settled.attempts)
+            settled.attempts = head.attempts = (*self.before, *own)
+            head.timings = exchange.timings
+            if settled.error is not None:
+                settled.error.history = tuple(each.masked() for each in head.history)
+                result(request, settled, "never", clock, None)
+
+        def drop() -> None:
+            self._over(request, None, held.slot)
+            held.drop()
+
+        return Body(held.opened, over, drop)

@@ -182,7 +182,7 @@ class _Blocking(AsyncClient):
         super().__init__(*args, **options)
         self._thread = thread
         self._engine = BlockingEngine(self._hosts, thread)
-        self._transport = FarTransport(self._transport, thread)
+        self._dispatcher.transport = FarTransport(self._dispatcher.transport, thread)
 
     async def _hop(self, terms: Terms, request: Request, at_home: bool = True) -> Response:
         if terms.auth is not None:

@@ -58,7 +58,7 @@ class AsyncEngine(Engine):
                 if isinstance(step, Slot):
                     got = await send(step)
                     if not isinstance(got, Exchange):
-                        return Held(steps, got)
+                        return Held(steps, got, step)
                     reply = got
                 elif isinstance(step, Aside):
                     await step.until()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
-from comity.engine.call import Exchange, Settled
+from comity.engine.call import Exchange, Settled, Slot
 from comity.engine.conversation import Conversation
 
 T = TypeVar("T")
@@ -41,13 +41,14 @@ class Held(Generic[T]):
 
     Attributes:
         opened: the answer.
+        slot: of the attempt that brought it.
     """
 
-    __slots__ = ("_steps", "opened")
+    __slots__ = ("_steps", "opened", "slot")
 
-    def __init__(self, steps: Conversation[T], opened: Opened[T]) -> None:
+    def __init__(self, steps: Conversation[T], opened: Opened[T], slot: Slot) -> None:
         self._steps = steps
-        self.opened = opened
+        self.opened, self.slot = opened, slot
 
     def over(self, exchange: Exchange[T]) -> Settled[T]:
         """Say what the attempt came to; the slot is given back. The head decided, so nothing follows."""

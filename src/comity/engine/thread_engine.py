@@ -49,7 +49,7 @@ class ThreadEngine(Engine):
                 if isinstance(step, Slot):
                     got = send(step)
                     if not isinstance(got, Exchange):
-                        return Held(steps, got)
+                        return Held(steps, got, step)
                     reply = got
                 elif isinstance(step, Aside):
                     self.stand_aside(step)
