@@ -27,8 +27,8 @@ def entries(path):
     return json.loads(path.read_text())["log"]["entries"]
 
 
-def client(*script, **options):
-    return AsyncClient("http://h", transport=ScriptedTransport(*script), retry=QUICK, **options)
+def scripted(*script):
+    return {"base_url": "http://h", "transport": ScriptedTransport(*script), "retry": QUICK}
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_an_answer_is_an_entry_with_all_that_har_asks_for(path):
 
 async def test_each_attempt_and_each_hop_is_an_entry(path):
     moved = Answer(302, headers={"Location": "/b?token=t0k3n"})
-    async with client(503, "connect", moved, 200, follow_redirects=True) as api:
+    async with AsyncClient(**scripted(503, "connect", moved, 200), follow_redirects=True) as api:
         with api.har(path):
             await api.get("/a")
     found = entries(path)
@@ -81,7 +81,7 @@ async def test_each_attempt_and_each_hop_is_an_entry(path):
 
 
 async def test_a_failed_call_is_recorded_and_what_is_not_open_records_nothing(path):
-    async with client("lost", "lost", "lost", 200) as api:
+    async with AsyncClient(**scripted("lost", "lost", "lost", 200)) as api:
         with api.har(path), pytest.raises(RequestError):
             await api.get("/a")
         await api.get("/b")
@@ -89,7 +89,7 @@ async def test_a_failed_call_is_recorded_and_what_is_not_open_records_nothing(pa
 
 
 async def test_a_view_records_with_its_client(path):
-    async with client(200, 200) as api:
+    async with AsyncClient(**scripted(200, 200)) as api:
         with api.har(path):
             await api.with_options(priority=9).get("/a")
             await api.get("/b")
@@ -97,7 +97,7 @@ async def test_a_view_records_with_its_client(path):
 
 
 async def test_the_file_is_whole_after_each_entry(path):
-    async with client(lambda request: 200) as api:
+    async with AsyncClient(**scripted(lambda request: 200)) as api:
         with api.har(path):
             for count in range(4):
                 assert len(entries(path)) == count
@@ -105,7 +105,7 @@ async def test_the_file_is_whole_after_each_entry(path):
 
 
 async def test_requests_at_once_are_all_recorded(path):
-    async with client(lambda request: 200) as api:
+    async with AsyncClient(**scripted(lambda request: 200)) as api:
         with api.har(path):
             await asyncio.gather(*(api.get(f"/{n}") for n in range(50)))
     assert {each["request"]["url"] for each in entries(path)} == {f"http://h/{n}" for n in range(50)}
@@ -121,7 +121,7 @@ async def test_no_secret_and_no_body_stands_in_the_file(path):
             ("Location", "/?api_key=s3cr3t"),
         ],
     )
-    async with client(answer, auth=comity.Bearer("t0k3n"), cookies=True) as api:
+    async with AsyncClient(**scripted(answer), auth=comity.Bearer("t0k3n"), cookies=True) as api:
         with api.har(path):
             await api.post(
                 "/a?api_key=s3cr3t",
@@ -139,7 +139,7 @@ async def test_no_secret_and_no_body_stands_in_the_file(path):
 async def test_text_bodies_are_written_on_request_up_to_their_bound(path):
     long, image = "x" * (MAX_TEXT + 1), {"Content-Type": "image/png"}
     script = Answer(json={"a": 1}), Answer(content=long.encode()), Answer(content=b"\x89PNG", headers=image)
-    async with client(*script) as api:
+    async with AsyncClient(**scripted(*script)) as api:
         with api.har(path, bodies=True):
             for _ in script:
                 await api.put("/a", content="sent")
@@ -154,7 +154,7 @@ async def test_text_bodies_are_written_on_request_up_to_their_bound(path):
 @pytest.mark.parametrize("there", ["mine", '{"log": "mine"}', '{"log": {"level": 1}}'])
 async def test_a_file_that_is_no_har_file_is_left_alone(path, there):
     path.write_text(there)
-    async with client() as api:
+    async with AsyncClient(**scripted()) as api:
         with pytest.raises(OptionsError, match="it exists and is no HAR file"), api.har(path):
             pass
     assert path.read_text() == there
@@ -162,20 +162,34 @@ async def test_a_file_that_is_no_har_file_is_left_alone(path, there):
 
 @pytest.mark.parametrize("name", [".", "no/where.har"])
 async def test_a_path_that_cannot_be_used_is_refused(tmp_path, name):
-    async with client() as api:
+    async with AsyncClient(**scripted()) as api:
         with pytest.raises(OptionsError, match="a new path"), api.har(tmp_path / name):
             pass
 
 
 async def test_an_empty_file_and_a_har_file_are_replaced(path):
     path.touch()
-    async with client(200, 200, 200) as api:
+    async with AsyncClient(**scripted(200, 200, 200)) as api:
         with api.har(path):
             await api.get("/a")
             await api.get("/a")
         with api.har(path):
             await api.get("/b")
     assert [each["request"]["url"] for each in entries(path)] == ["http://h/b"]
+
+
+async def test_a_file_that_another_recording_writes_is_refused_and_left_alone(path):
+    async with AsyncClient(**scripted(200, 200)) as api, AsyncClient(**scripted()) as other:
+        with api.har(path):
+            await api.get("/a")
+            for each in (api, other):
+                with pytest.raises(OptionsError, match="another recording is writing to it"), each.har(path):
+                    pass
+            await api.get("/b")
+        assert [each["request"]["url"] for each in entries(path)] == ["http://h/a", "http://h/b"]
+        with other.har(path):
+            pass
+    assert entries(path) == []
 
 
 FULL_DISK = """
@@ -237,7 +251,7 @@ async def test_an_error_as_plain_values_holds_no_secret():
     """BR-07: URL, header, body and answer; what is left goes into a log as JSON."""
     answer = Answer(500, json={"x": "b0dy"}, headers=[("Set-Cookie", "sid=c00kie")])
     for script, sent in ((answer, "yes"), ("connect", "no"), ("lost", "yes")):
-        async with client(lambda request, script=script: script, auth=comity.Bearer("t0k3n")) as api:
+        async with AsyncClient(**scripted(lambda request, script=script: script), auth=comity.Bearer("t0k3n")) as api:
             with pytest.raises(RequestError) as caught:
                 await api.put("/a?api_key=s3cr3t", json={"password": "b0dy"}, headers={"X-Api-Key": "hunter2"})
         row = caught.value.as_dict()

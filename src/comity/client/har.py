@@ -29,6 +29,11 @@ from comity.engine.call import Exchange, Slot
 from comity.errors import OptionsError, StoreError
 from comity.policy.attempt import Timings
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a second recording of one path is not noticed
+    fcntl = None  # type: ignore[assignment]
+
 MAX_TEXT = 64 * 1024
 """Most characters of a body that `bodies=True` writes; what is cut says so in `comment`."""
 
@@ -42,7 +47,7 @@ class Har:
     """A HAR 1.2 file that grows by an entry per wire attempt while it is open; made by `AsyncClient.har`.
 
     Args:
-        path: where; a HAR file there is replaced, anything else is left alone.
+        path: where; a HAR file there is replaced, anything else is left alone, as is one that another recording writes.
         bodies: whether text bodies are written too, each up to `MAX_TEXT` characters; they may hold secrets.
         owner: the recordings of a client; this one is among them while it is open.
         option: what the path is called in an error.
@@ -67,11 +72,15 @@ class Har:
         head = f'{{"log":{{"version":"1.2","creator":{json.dumps(creator)},"entries":['.encode()
         try:
             # Others may not read it: a URL's path and a body can hold what no rule knows to be a secret.
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             self._file = FileIO(fd, "r+")
+            self._lock_file(self._file)
+            self._file.truncate()
             self._write(self._file, head + _TAIL)
         except OSError as error:
-            raise OptionsError(self._option, self.path, _NEEDS, reason=str(error.strerror)) from None
+            self._close()
+            reason = "another recording is writing to it" if isinstance(error, BlockingIOError) else str(error.strerror)
+            raise OptionsError(self._option, self.path, _NEEDS, reason=reason) from None
         self._end, self._process = len(head), os.getpid()
         self._owner.append(self)
         return self
@@ -114,10 +123,18 @@ class Har:
             self._end += len(data)
             self._count += 1
 
+    @staticmethod
+    def _lock_file(file: FileIO) -> None:
+        """Keep other recordings out, in whatever process, or raise BlockingIOError."""
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
     def _close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             try:
+                if self._process == os.getpid() and fcntl is not None:
+                    fcntl.flock(file.fileno(), fcntl.LOCK_UN)  # a forked child may have the file open still
                 file.close()
             except OSError as error:
                 self._failure = self._failure or error
