@@ -9,29 +9,14 @@ from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
 
-NONE = {
-    "rate": (),
-    "at_once": None,
-    "min_gap": None,
-    "retries": None,
-    "max_retry_wait": None,
-    "timeout": None,
-    "deadline": None,
-    "measured": "client",
-}
-
-
-def policy(**options) -> Policy:
-    return parsing.policy(**(NONE | options))
-
 
 def test_what_is_not_given_keeps_its_default():
-    assert policy() == Policy()
+    assert parsing.policy() == Policy()
 
 
 def test_every_limit_is_taken():
     """PF-029..034: rates, concurrency, gap, retries and waits in the same words as everywhere."""
-    found = policy(
+    found = parsing.policy(
         rate=["50/5s", "90000 tokens/min"],
         at_once="20",
         min_gap="250ms",
@@ -51,7 +36,7 @@ def test_every_limit_is_taken():
 
 @pytest.mark.parametrize("off", ["off", "OFF", "none"])
 def test_a_limit_can_be_off(off):
-    found = policy(rate=[off], at_once=off)
+    found = parsing.policy(rate=[off], at_once=off)
     assert (found.rate, found.concurrency) == ((), None)
 
 
@@ -69,12 +54,11 @@ def test_a_limit_can_be_off(off):
         ({"max_retry_wait": "x"}, "--max-retry-wait", "60s"),
         ({"timeout": "0"}, "--timeout", "60s"),
         ({"deadline": "soon"}, "--deadline", "60s"),
-        ({"measured": "here"}, "--measured", "client or server"),
     ],
 )
 def test_a_wrong_value_is_told_with_option_value_and_example(options, option, example):
     with pytest.raises(OptionsError) as caught:
-        policy(**options)
+        parsing.policy(**options)
     (value,) = options.values()
     value = value[0] if isinstance(value, list) else value
     for part in (f"{option}={value!r}", example):
@@ -82,7 +66,7 @@ def test_a_wrong_value_is_told_with_option_value_and_example(options, option, ex
 
 
 def test_a_host_gets_its_own_limits_over_the_common_ones():
-    common = policy(at_once="7", retries="1")
+    common = parsing.policy(at_once="7", retries="1")
     found = parsing.hosts(
         ["API.example.com rate=50/5s rate=90000 tokens/min min-gap=1s", "b:81 concurrency=off"], common, "client"
     )
@@ -164,6 +148,7 @@ def test_a_wrong_size_is_told_with_an_example(text):
 @pytest.mark.parametrize(
     ("check", "text"),
     [
+        (parsing.measured, "here"),
         (parsing.method, "GE T"),
         (parsing.progress, "loud"),
         (parsing.delimiter, "ab"),

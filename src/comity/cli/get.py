@@ -58,16 +58,8 @@ def get(
     from comity.cli import loops, parsing
 
     try:
-        policy = parsing.policy(
-            rate=(),
-            at_once=None,
-            min_gap=None,
-            retries=retries,
-            max_retry_wait=max_retry_wait,
-            timeout=timeout,
-            deadline=deadline,
-            measured="client",
-        )
+        policy = parsing.policy(retries=retries, max_retry_wait=max_retry_wait, timeout=timeout, deadline=deadline)
+        parsing.check_one_body(json, body)
         options: dict[str, Any] = {"headers": parsing.headers(header), "content": _content(body, json)}
         if json is not None:
             options["headers"] = {"Content-Type": "application/json"} | options["headers"]
@@ -105,8 +97,6 @@ async def _get(method: str, url: str, policy: Any, options: dict[str, Any], outp
 def _content(body: str | None, json: str | None) -> bytes | str | None:
     if json is None:
         return sys.stdin.buffer.read() if body == "-" else body
-    if body is not None:
-        raise OptionsError("--body", body, reason="a body is text or JSON", hint="give --body or --json, not both")
     try:
         msgspec.json.decode(json)
     except msgspec.DecodeError as error:

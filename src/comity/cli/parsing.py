@@ -47,24 +47,29 @@ def _no_limit(text: str, option: str) -> bool:
     return is_off(text)
 
 
+def measured(text: str) -> Measured:
+    """Return where rates are to hold."""
+    if text not in {"client", "server"}:
+        raise OptionsError("--measured", text, "client or server")
+    return cast("Measured", text)
+
+
 def policy(
     *,
-    rate: Sequence[str],
-    at_once: str | None,
-    min_gap: str | None,
-    retries: str | None,
-    max_retry_wait: str | None,
-    timeout: str | None,
-    deadline: str | None,
-    measured: str,
+    rate: Sequence[str] = (),
+    measured: Measured = "client",
+    at_once: str | None = None,
+    min_gap: str | None = None,
+    retries: str | None = None,
+    max_retry_wait: str | None = None,
+    timeout: str | None = None,
+    deadline: str | None = None,
 ) -> Policy:
     """Return the policy of the command line's options; what is not given keeps its default."""
     changes: dict[str, Any] = {}
     retrying: dict[str, Any] = {}
-    if measured not in {"client", "server"}:
-        raise OptionsError("--measured", measured, "client or server")
     if rate:
-        changes["rate"] = rates(rate, "server" if measured == "server" else "client")
+        changes["rate"] = rates(rate, measured)
     if at_once is not None:
         changes["concurrency"] = concurrency(at_once)
     if min_gap is not None:
@@ -80,7 +85,7 @@ def policy(
     return Policy(retry=Retry(**retrying), **changes)
 
 
-def hosts(given: Sequence[str], default: Policy, measured: str) -> dict[str, Policy]:
+def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str, Policy]:
     """Return the policies of `--host 'PATTERN rate=R concurrency=N min_gap=D'`; what is not named is as for all hosts."""
     found: dict[str, Policy] = {}
     for text in given:
@@ -129,11 +134,16 @@ def _header_lines(given: Sequence[str]) -> Iterator[str]:
 
 def body_template(json: str | None, body: str | None) -> BodyTemplate | None:
     """Return the template of bodies."""
-    if json is not None and body is not None:
-        raise OptionsError("--body", body, reason="a body is text or JSON", hint="give --body or --json, not both")
+    check_one_body(json, body)
     if json is not None:
         return BodyTemplate(json, "--json")
     return BodyTemplate(body, "--body") if body is not None else None
+
+
+def check_one_body(json: str | None, body: str | None) -> None:
+    """Refuse two bodies."""
+    if json is not None and body is not None:
+        raise OptionsError("--body", body, reason="a body is text or JSON", hint="give --body or --json, not both")
 
 
 def delimiter(text: str) -> str:
@@ -211,7 +221,7 @@ def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
     return name.lower(), options
 
 
-def _limits(text: str, options: Sequence[tuple[str, str]], measured: str) -> Mapping[str, Any]:
+def _limits(text: str, options: Sequence[tuple[str, str]], measured: Measured) -> Mapping[str, Any]:
     changes: dict[str, Any] = {}
     given: list[str] = []
     try:
@@ -225,7 +235,7 @@ def _limits(text: str, options: Sequence[tuple[str, str]], measured: str) -> Map
             else:
                 raise OptionsError("--host", text, _HOST, reason=f"{key!r} is none of rate, concurrency, min_gap")
         if given:
-            changes["rate"] = rates(given, "server" if measured == "server" else "client", "rate")
+            changes["rate"] = rates(given, measured, "rate")
     except OptionsError as error:
         if error.option == "--host":
             raise

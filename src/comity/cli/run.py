@@ -183,15 +183,16 @@ def run(
     from comity.cli import loops, parsing
 
     try:
+        where = parsing.measured(measured)
         policy = parsing.policy(
             rate=rate,
+            measured=where,
             at_once=concurrency,
             min_gap=min_gap,
             retries=retries,
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
-            measured=measured,
         )
         job = Job(
             inputs=tuple(inputs),
@@ -203,7 +204,7 @@ def run(
             method=parsing.method(method) if method is not None else None,
             headers=parsing.headers(header),
             policy=policy,
-            hosts=parsing.hosts(host, policy, measured),
+            hosts=parsing.hosts(host, policy, where),
             ordered=ordered,
             key_name=parsing.header_name(idempotency_key, "--idempotency-key") if idempotency_key is not None else None,
             retry_failed=retry_failed,
@@ -213,7 +214,7 @@ def run(
             progress=parsing.progress(progress),
             har=har,
         )
-        code = loops.run(_dry(job) if dry_run else _wet(job))
+        code = loops.run(_estimate(job) if dry_run else _send(job))
     except OptionsError as error:
         loops.refuse("run", error)
     except ComityError as error:
@@ -222,7 +223,7 @@ def run(
     raise typer.Exit(code)
 
 
-async def _wet(job: Job) -> int:
+async def _send(job: Job) -> int:
     from comity.bulk.job import run as run_job
 
     report = await run_job(job)
@@ -234,7 +235,7 @@ async def _wet(job: Job) -> int:
     return report.exit_code
 
 
-async def _dry(job: Job) -> int:
+async def _estimate(job: Job) -> int:
     from comity.bulk.dry import plan
 
     estimate = await plan(job)
