@@ -55,7 +55,7 @@ def simulate(
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
-            measured=measured,
+            measured=parsing.measured(measured),
         )
         simulation = play(upstream, policy, requests, seed=seed)
     except OptionsError as error:
