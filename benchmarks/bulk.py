@@ -62,7 +62,7 @@ def _seconds(path: Path) -> float:
     output = path.with_suffix(".out.jsonl")
     for old in path.parent.glob(f"{output.name}*"):
         old.unlink()
-    command = [sys.executable, "-m", "comity.cli", "run", str(path), "-o", str(output)]
+    command = [sys.executable, "-m", "comity", "run", str(path), "-o", str(output)]
     began = perf_counter()
     done = subprocess.run(
         [*command, f"--concurrency={IN_FLIGHT}", "--progress=off"], capture_output=True, text=True, check=False

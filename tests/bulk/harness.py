@@ -60,7 +60,7 @@ def sends(upstream: Upstream, prefix: str = "") -> Counter[str]:
 
 def command(*arguments: object) -> list[str]:
     """Return the command line of the real command."""
-    return [sys.executable, "-m", "comity.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "comity", *map(str, arguments)]
 
 
 def comity(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

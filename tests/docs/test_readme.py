@@ -18,7 +18,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 def comity_help(*command):
     wide = {"COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(
-        [sys.executable, "-m", "comity.cli", *command, "--help"], capture_output=True, text=True, check=True, env=wide
+        [sys.executable, "-m", "comity", *command, "--help"], capture_output=True, text=True, check=True, env=wide
     )
     return ran.stdout
 

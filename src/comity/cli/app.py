@@ -21,7 +21,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    help="Call any HTTP API as fast as it lets you, and never faster.",
 )
 
 

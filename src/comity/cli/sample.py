@@ -100,4 +100,4 @@ def _upstream() -> Iterator[str]:
 
 
 def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "comity.cli", *arguments]
+    return [sys.executable, "-m", "comity", *arguments]
