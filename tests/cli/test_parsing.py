@@ -132,20 +132,6 @@ def test_a_wrong_header_is_told_without_its_value(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
-    [("1000", 1000), ("16MB", 16 << 20), ("512k", 512 << 10), ("1 GiB", 1 << 30), ("5b", 5), ("off", None)],
-)
-def test_sizes_are_read_as_people_write_them(text, size):
-    assert parsing.size(text, "--max-body") == size
-
-
-@pytest.mark.parametrize("text", ["", "big", "-1", "1.5MB", "1TB"])
-def test_a_wrong_size_is_told_with_an_example(text):
-    with pytest.raises(OptionsError, match="16MB"):
-        parsing.size(text, "--max-body")
-
-
-@pytest.mark.parametrize(
     ("check", "text"),
     [
         (parsing.measured, "here"),

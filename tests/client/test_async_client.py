@@ -10,11 +10,11 @@ import pytest
 
 from comity.client.async_client import AsyncClient
 from comity.client.decoding import ACCEPTED
-from comity.errors import InvalidRequest, OptionsError, RequestError, StatusError
+from comity.errors import BadResponse, InvalidRequest, OptionsError, RequestError, StatusError
 from comity.policy.backoff import Backoff
 from comity.policy.options import Policy
 from comity.policy.retry import Retry
-from tests.client.scripted import OK, Scripted, answer, hang, in_turn, status
+from tests.client.scripted import OK, Scripted, answer, hang, in_turn, ok, status
 
 QUICK = Backoff(base=0.001, cap=0.001)
 TRIES = Retry(attempts=3, backoff=QUICK)
@@ -98,6 +98,16 @@ async def test_raise_for_says_which_answers_are_errors(raise_for, code, raises):
         else:
             assert (await api.get(server.url)).status_code == code
         assert (await api.get(server.url, raise_for="never")).status_code == code
+
+
+@pytest.mark.parametrize("size", [1000, "1000 b", "off", None])
+async def test_a_client_says_how_large_an_answer_may_be(size):
+    async with Scripted(answer(ok(bytes(1001)))) as server, AsyncClient(server.url, retry=0, max_body=size) as api:
+        if size in {"off", None}:
+            assert len((await api.get("/")).content) == 1001
+        else:
+            with pytest.raises(BadResponse, match="max_body is 1000"):
+                await api.get("/")
 
 
 async def test_a_stream_is_refused_before_anything_is_sent():

@@ -25,6 +25,7 @@ from comity.policy.units import (
     priority,
     required,
     seconds,
+    size,
     span,
     to_seconds,
     unit_name,
@@ -135,6 +136,21 @@ def test_a_limit_is_switched_off_by_a_few_words(text):
 @pytest.mark.parametrize("text", ["on", "true", "1", "", "10/s"])
 def test_other_words_switch_nothing_off(text):
     assert not is_off(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(0, 0), (1000, 1000), ("1000", 1000), ("64 MB", 64 << 20), ("512k", 512 << 10), (" 1 GiB ", 1 << 30), ("5b", 5), ("off", None),
+     (None, None)],
+)  # fmt: skip
+def test_sizes_are_read_as_people_write_them(given, expected):
+    assert size(given, "max_body") == expected
+
+
+@pytest.mark.parametrize("given", ["", "big", "-1", "1.5MB", "1TB", "٣", -1, 1.5, True, b"1"])
+def test_a_wrong_size_is_told_with_the_option_the_range_and_an_example(given):
+    with pytest.raises(OptionsError, match=r'max_body=.*0 bytes or more such as 1000, "512k"'):
+        size(given, "max_body")
 
 
 @pytest.mark.parametrize("value", [True, 2.0, 2.5, "3", None, 0, 11])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -20,8 +19,6 @@ from comity.policy.timeouts import Timeout
 from comity.policy.token import is_token
 from comity.policy.units import duration, is_off, parse_integer
 
-_SIZE = re.compile(r"([0-9]{1,15}) ?([kmg]i?b?|b)?", re.IGNORECASE)
-_UNITS = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".parquet"})
 _MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
 _HOST = "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms'"
@@ -163,16 +160,6 @@ def output(text: str) -> str:
         reason = f"results are written as JSON lines, or as a SQLite table, and {suffix} says otherwise"
         raise OptionsError("-o", text, "a name ending in .jsonl or .sqlite", hint, reason=reason)
     return text
-
-
-def size(text: str, option: str) -> int | None:
-    """Return bytes: "16MB", "512k", "1000"; "off" is None."""
-    if text.strip().lower() in {"off", "none"}:
-        return None
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise OptionsError(option, text, 'a size such as "16MB", "512k" or "1000"')
-    return int(match[1]) * _UNITS[(match[2] or "").lower()[:1]]
 
 
 def method(text: str) -> str:

@@ -181,6 +181,7 @@ def run(
     from comity.bulk.job import MAX_BODY, Job
     from comity.bulk.template import UrlTemplate
     from comity.cli import loops, parsing
+    from comity.policy.units import size
 
     try:
         where = parsing.measured(measured)
@@ -210,7 +211,7 @@ def run(
             retry_failed=retry_failed,
             resend_unknown=resend_unknown,
             keep_body=not no_body,
-            max_body=parsing.size(max_body, "--max-body") if max_body is not None else MAX_BODY,
+            max_body=size(max_body, "--max-body") if max_body is not None else MAX_BODY,
             progress=parsing.progress(progress),
             har=har,
         )

@@ -11,6 +11,7 @@ import threading
 
 from comity.client.dial import Dialer, Resolve
 from comity.client.opened import Streaming
+from comity.client.options import UNSET, Unset
 from comity.client.pool import Pool
 from comity.client.proxy import Proxy
 from comity.client.request import Request
@@ -22,36 +23,37 @@ from comity.engine.call import Exchange, Slot
 from comity.engine.fork import restart_in_children
 from comity.errors import InvalidRequest, OptionsError
 from comity.policy.timeouts import Timeout
-from comity.policy.units import integer
+from comity.policy.units import Size, size
 
 MAX_BODY = 100 * 1024 * 1024
-"""Most bytes of an answer's body unless said otherwise."""
+"""Most bytes of an answer's body unless said otherwise; whoever expects more streams it."""
 
 
 class AiohttpTransport:
     """The default transport. It serves any number of event loops, each with connections of its own.
 
     Args:
-        max_body: most bytes of an answer's body, decoded; a larger one is a BadResponse. None for no cap.
+        max_body: most bytes of an answer's body, decoded, or text such as "64 MB"; a larger one is a BadResponse. None for
+            no cap.
         tls: for the servers that are called; None trusts what the system trusts.
         proxy: URL of an http or https proxy through which every connection is tunnelled; the environment's is never used.
         resolve: finds the addresses of host names; None asks the system.
 
     Raises:
-        OptionsError: `max_body` is no whole number of at least 0, `tls` no `TLS(...)`, or `proxy` no such URL.
+        OptionsError: `max_body` is no size, `tls` no `TLS(...)`, or `proxy` no such URL.
     """
 
     def __init__(
         self,
         *,
-        max_body: int | None = MAX_BODY,
+        max_body: Size | None = MAX_BODY,
         tls: TLS | None = None,
         proxy: str | None = None,
         resolve: Resolve | None = None,
     ) -> None:
         if tls is not None and not isinstance(tls, TLS):
             raise OptionsError("tls", type(tls).__name__, "a TLS(...)")
-        self._max_body = None if max_body is None else integer(max_body, "max_body", 0)
+        self._max_body = size(max_body, "max_body")
         self._dialer = Dialer(tls=tls, proxy=Proxy.of(proxy), resolve=resolve)
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._lock = threading.Lock()
@@ -98,17 +100,20 @@ class AiohttpTransport:
         return [(loop, pool) for loop, pool in self._pools.items() if not loop.is_closed()]
 
 
-def chosen(given: Transport | None, tls: TLS | None, proxy: str | None) -> Transport:
+def chosen(given: Transport | None, tls: TLS | None, proxy: str | None, max_body: Size | Unset | None) -> Transport:
     """Return the transport that a client was given, or the default one with the client's options.
 
     Raises:
         OptionsError: a transport is given with options that belong to the default one, or they cannot be used.
     """
     if given is None:
-        return AiohttpTransport(tls=tls, proxy=proxy)
+        return AiohttpTransport(max_body=MAX_BODY if max_body is UNSET else max_body, tls=tls, proxy=proxy)
+    both = "it belongs to the transport, and transport= is given too"
     for name, value in (("tls", tls), ("proxy", proxy)):
         if value is not None:
-            raise OptionsError(name, None, reason="it belongs to the transport, which is given too", secret=True)
+            raise OptionsError(name, None, reason=both, secret=True)
+    if max_body is not UNSET:
+        raise OptionsError("max_body", max_body, hint="give it to the transport, if that has such a bound", reason=both)
     return given
 
 

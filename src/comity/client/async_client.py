@@ -22,7 +22,16 @@ from comity.client.dispatcher import Dispatcher
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
 from comity.client.opened import opening
-from comity.client.options import RAISE_FOR, UNSET, AuthGiven, PolicyOptions, RaiseFor, RequestOptions, client_policy
+from comity.client.options import (
+    RAISE_FOR,
+    UNSET,
+    AuthGiven,
+    PolicyOptions,
+    RaiseFor,
+    RequestOptions,
+    Unset,
+    client_policy,
+)
 from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
@@ -47,11 +56,11 @@ from comity.policy.naming import check_choice, check_names
 from comity.policy.options import Policy
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
-from comity.policy.units import as_ns, duration, priority as checked_priority
+from comity.policy.units import Size, as_ns, duration, priority as checked_priority
 
 _OWN = (
     "base_url", "policy", "hosts", "max_connections", "headers", "contact", "auth", "cookies", "tls", "proxy", "raise_for",
-    "follow_redirects", "max_redirects", "accept", "on_event", "transport", "clock",
+    "follow_redirects", "max_redirects", "accept", "on_event", "max_body", "transport", "clock",
 )  # fmt: skip
 
 
@@ -81,7 +90,10 @@ class AsyncClient(Series):
         max_redirects: how many are followed in a row.
         accept: rules for answers whose status does not say what they are, such as a 200 that holds an error; see `Accept`.
         on_event: called with every `Event`.
-        transport: what sends; it is closed with the client. An `AiohttpTransport` by default, with `tls` and `proxy`.
+        max_body: most bytes of an answer's body, decoded, or text such as "64 MB"; a larger one is a BadResponse. 100 MB by
+            default, None for no bound. What is streamed or downloaded has none.
+        transport: what sends; it is closed with the client. An `AiohttpTransport` by default, with `tls`, `proxy` and
+            `max_body`, which belong to it.
         clock: what time it is; for tests.
         options: the options of `Policy`: rate, concurrency, min_gap, retry, timeout, deadline and so on.
 
@@ -111,6 +123,7 @@ class AsyncClient(Series):
         max_redirects: int = MAX_REDIRECTS,
         accept: AcceptGiven = None,
         on_event: Observe | None = None,
+        max_body: Size | Unset | None = UNSET,
         transport: Transport | None = None,
         clock: Clock = MONOTONIC,
         **options: Unpack[PolicyOptions],
@@ -128,7 +141,7 @@ class AsyncClient(Series):
         self._raise_for = raise_for
         self._accept = accept_rules(accept)
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
-        self._dispatcher = Dispatcher(chosen(transport, tls, proxy), self._cookies, clock)
+        self._dispatcher = Dispatcher(chosen(transport, tls, proxy, max_body), self._cookies, clock)
         self._presets: Mapping[str, Any] = {}
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:

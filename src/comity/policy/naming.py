@@ -26,7 +26,7 @@ _ELSEWHERE = {
         ("ca", "ca_only", "cert", "passphrase", "server_name", "verify"),
         "it belongs to a client's TLS: tls=TLS({}=...)",
     ),
-    **dict.fromkeys(("tls", "proxy"), "it belongs to a client: AsyncClient({}=...)"),
+    **dict.fromkeys(("tls", "proxy", "max_body"), "it belongs to a client: AsyncClient({}=...)"),
 }
 """Options that are often looked for one level too high, and where they belong."""
 

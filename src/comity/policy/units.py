@@ -5,6 +5,7 @@ booleans, signs, NaN and infinity are refused, because each of them once stood f
 
     duration   seconds as a number, a timedelta, or text: "250ms", "60s", "5min", "1h30m", "off"
     rate       COUNT [UNIT] / [N] TIME: "100/min", "50/5s", "5000/h", "90000 tokens/min"
+    size       bytes as a whole number, or text: "64 MB", "512k", "1GiB", "off"; a kB has 1024 bytes
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ FOREVER = 3_155_760_000.0
 Seconds = float | timedelta | str
 """How a duration is given: seconds, a timedelta, or text such as "250ms"."""
 
+Size = int | str
+"""How a size is given: bytes, or text such as "64 MB"."""
+
 _UNIT_NS = {
     **dict.fromkeys(("ns",), 1),
     **dict.fromkeys(("us", "µs", "μs"), 1_000),
@@ -39,6 +43,8 @@ _DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 _PART = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([a-zµμ]+) ?")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _RATE = re.compile(r"([0-9]{1,15})(?: ?([a-z][a-z0-9_-]*))? ?/ ?(.+)")
+_SIZE = re.compile(r"([0-9]{1,15}) ?([kmg]i?b?|b)?")
+_UNIT_BYTES = {"": 1, "b": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _OFF = frozenset({"off", "0", "none", "no", "false"})
 
 
@@ -154,6 +160,38 @@ def parse_rate(text: object, option: str = "rate") -> tuple[int, int, str]:
     bare = re.fullmatch(r"([0-9]+) ?/ ?([0-9]+)", text.strip()) if isinstance(text, str) else None
     hint = f'did you mean "{bare[1]}/{bare[2]}s"?' if bare else ""
     raise unusable(option, text, 'a count per time such as "100/min", "50/5s" or "90000 tokens/min"', hint)
+
+
+def size(value: object, option: str) -> int | None:
+    """Check a size.
+
+    Args:
+        value: bytes as a whole number, text ("64 MB", "512k", "1GiB"; a bare number means bytes, a kB has 1024), or None or
+            "off" for no bound.
+        option: the option's name, for the message.
+
+    Returns:
+        Bytes, or None.
+
+    Raises:
+        OptionsError: it is none of these.
+
+    Example:
+        >>> size("64 MB", "max_body")
+        67108864
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in {"off", "none"}:
+            return None
+        match = _SIZE.fullmatch(text)
+        if match is not None:
+            return int(match[1]) * _UNIT_BYTES[(match[2] or "")[:1]]
+    elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise unusable(option, value, 'a size of 0 bytes or more such as 1000, "512k" or "16MB", or "off" for no bound')
 
 
 def is_off(text: str) -> bool:
