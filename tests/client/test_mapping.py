@@ -6,9 +6,10 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from yarl import URL
 
 from comity.client.async_client import AsyncClient
-from comity.errors import ClientClosed, ConnectFailed, InvalidRequest, OptionsError, StatusError
+from comity.errors import BadResponse, ClientClosed, ConnectFailed, InvalidRequest, OptionsError, StatusError
 from comity.testing.scripted_transport import Answer, ScriptedTransport
 from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import OK, Scripted, answer, hang
@@ -207,12 +208,33 @@ def test_what_reading_the_requests_raises_is_raised(clock):
         ({"requests": 7}, "requests"),
         ({"errors": "retrun"}, "errors"),
         ({"ordered": 1}, "ordered"),
+        ({"into": object()}, "into"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_at_the_call(clock, wrong, named):
     with pytest.raises(OptionsError) as caught:
         server(clock).map(**{"requests": [], **wrong})
     assert caught.value.option == named
+
+
+def test_answers_come_as_values_of_the_type_that_is_named(clock):
+    bodies = [Answer(json=7), Answer(json="seven"), Answer(404, json=7)]
+
+    async def main():
+        api = server(clock, bodies.__getitem__)
+        return [each async for each in api.map(targets(3), into=int, ordered=True, errors="return")]
+
+    value, no_int, missing = clock.run(main())
+    assert (value, type(no_int), type(missing)) == (7, BadResponse, StatusError)
+
+
+def test_a_url_may_be_an_object(clock):
+    """HT-001"""
+    assert clock.run(numbers(server(clock).map([URL("/0"), ("GET", URL("http://h/1")), {"url": URL("/2")}]))) == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_the_widest_host_says_how_far_ahead(clock):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yarl
 
 from comity.client.async_client import AsyncClient
 from comity.errors import BadResponse, OptionsError, StatusError
@@ -243,6 +244,42 @@ def test_a_page_that_is_an_error_is_raised_or_the_last_one(clock):
     assert clock.run(main()) == ["/1", "/2"]
 
 
+def test_pages_come_as_values_of_the_type_that_is_named_and_one_that_is_no_success_is_raised(clock):
+    first = Answer(json=[1], headers={"Link": "</2>; rel=next"})
+    second = Answer(json=[2], headers={"Link": "</3>; rel=next"})
+    _, api = client(clock, first, second, Answer(302, json=[3]), raise_for="never")
+
+    async def main():
+        pages = api.paginate("/1", into=list[int])
+        got = [await anext(pages), await anext(pages)]
+        with pytest.raises(StatusError) as caught:
+            await anext(pages)
+        return got, caught.value.status_code
+
+    assert clock.run(main()) == ([[1], [2]], 302)
+
+
+class Named:
+    """A URL of yet another library."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __str__(self):
+        return self.text
+
+
+Named.__name__ = "URL"
+
+
+@pytest.mark.parametrize("kind", [yarl.URL, Named])
+@pytest.mark.parametrize("start", [HOME, ""])
+def test_the_first_url_may_be_an_object(clock, kind, start):
+    """HT-001"""
+    _, api = client(clock, link("/2"), LAST)
+    assert clock.run(take(api.paginate(kind(f"{start}/1")))) == ["/1", "/2"]
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -255,6 +292,7 @@ def test_a_page_that_is_an_error_is_raised_or_the_last_one(clock):
         ({"next": None}, "next"),
         ({"next": 7}, "next"),
         ({"max_pages": 0}, "max_pages"),
+        ({"into": object()}, "into"),
         ({"max_pages": "3"}, "max_pages"),
     ],
 )

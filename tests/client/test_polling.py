@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
+from yarl import URL
 
 from comity.client.async_client import AsyncClient
 from comity.client.headers import Headers
@@ -223,3 +224,9 @@ def test_the_poll_repeats_a_202_after_the_hinted_time(clock):
     api, times = client(clock, unfinished, unfinished, 200)
     assert clock.run(api.poll("/job")).status_code == 200
     assert [1.0 <= later - earlier <= 1.2 for earlier, later in pairwise(times)] == [True, True]
+
+
+def test_the_url_may_be_an_object(clock):
+    """HT-001"""
+    api, times = client(clock, Answer(202), Answer(200, json=1))
+    assert (clock.run(api.poll(URL("http://h/1"), every=1)).data, len(times)) == (1, 2)

@@ -55,7 +55,10 @@ def the_synchronous_client_has_the_same_types() -> None:
         assert_type(list(api.map(["/1"])), list[comity.Response])
         for answer in api.map(["/1"], errors="return"):
             assert_type(answer, comity.Response | comity.RequestError)
+        assert_type(list(api.map(["/1"], into=User)), list[User])
+        assert_type(next(api.map(["/1"], into=User, errors="return", ordered=True)), User | comity.RequestError)
         assert_type(next(api.paginate("/users")), comity.Response)
+        assert_type(next(api.paginate("/users", into=list[User])), list[User])
         assert_type(api.poll("/jobs/1", deadline="5min"), comity.Response)
         assert_type(api.poll("/jobs/1", into=Record, priority=1), Record)
         api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
@@ -114,12 +117,19 @@ async def answers_of_many_requests_are_typed(api: comity.AsyncClient) -> None:
     assert_type([each async for each in api.map(["/1", ("POST", "/2"), {"url": "/3"}])], list[comity.Response])
     async for answer in api.map(["/1"], errors="return"):
         assert_type(answer, comity.Response | comity.RequestError)
+    assert_type([each async for each in api.map(["/1"], into=User, priority=1)], list[User])
+    async for user in api.map(["/1"], into=list[User], errors="return"):
+        assert_type(user, list[User] | comity.RequestError)
+    assert_type([each async for each in api.map(["/1"], into=User | None)], list[Any])
+    api.map(["/1"], into=User, priorty=1)  # type: ignore[call-overload]
 
 
 async def pages_and_polls_are_typed(api: comity.AsyncClient) -> None:
     async for page in api.paginate("/users", next="json:next", max_pages=3):
         assert_type(page, comity.Response)
     api.paginate("/users", next=lambda page: page.headers.get("x-next"))
+    assert_type([each async for each in api.paginate("/users", into=list[User], max_pages=3)], list[list[User]])
+    api.paginate("/users", into=User, max_page=3)  # type: ignore[call-overload]
     assert_type(await api.poll("/jobs/1", deadline="5min"), comity.Response)
     assert_type(await api.poll("/jobs/1", into=Record, priority=1), Record)
 

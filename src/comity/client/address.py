@@ -81,13 +81,18 @@ class Address:
         return f"{self.origin.text}{self.target}"
 
 
+def is_url(given: object) -> bool:
+    """Tell whether a value is what `Url` says."""
+    return isinstance(given, str) or type(given).__name__ == "URL"
+
+
 def text(url: object) -> str:
     """Return the text of a URL that is given as an object of another library.
 
     Raises:
         InvalidRequest: its class is not called `URL`.
     """
-    if isinstance(url, str) or type(url).__name__ == "URL":
+    if is_url(url):
         return str(url)
     raise InvalidRequest(f"url is a {type(url).__name__}; text or an object of a class URL is needed")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Literal, get_args
 
+from comity.client import address
+from comity.client.address import Url
 from comity.client.response import Response
 from comity.engine.mapping import each_result
 from comity.errors import ClientClosed, InvalidRequest, OptionsError, RequestError
@@ -14,10 +16,10 @@ from comity.policy.units import flag
 MapErrors = Literal["raise", "return"]
 """What becomes of a request that fails: its error is raised in its place, or is a value among the answers."""
 
-Item = str | tuple[str, str] | Mapping[str, Any]
+Item = Url | tuple[str, Url] | Mapping[str, Any]
 """A URL, a (method, url) pair, or a mapping with `url`, perhaps `method`, and the options of `request`."""
 
-Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 Each = Callable[..., AsyncGenerator[Any, None]]
 """What `each_result` is: the results of a coroutine function for many items."""
@@ -79,8 +81,8 @@ async def _sent(ask: Ask, item: Item, options: Mapping[str, Any]) -> Response:
     return answer
 
 
-def _taken_apart(item: object) -> tuple[str, str, Mapping[str, Any]]:
-    if isinstance(item, str):
+def _taken_apart(item: object) -> tuple[str, Url, Mapping[str, Any]]:
+    if address.is_url(item):
         return "GET", item, {}
     if isinstance(item, Mapping):
         own = dict(item)

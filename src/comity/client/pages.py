@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote_plus
 
 from comity import redact
 from comity.client import address
-from comity.client.address import Address
+from comity.client.address import Address, Url
 from comity.client.json_path import MISSING, JsonPath
 from comity.client.links import target_of
 from comity.client.redirects import resolve
@@ -23,17 +23,25 @@ from comity.client.response import Response
 from comity.errors import BadResponse, InvalidRequest, OptionsError
 from comity.policy.units import integer, plain_function
 
+T = TypeVar("T")
+
 NextPage = str | Callable[[Response], "str | None"]
 """Where the next page is named: "link", "json:PATH", "cursor:PATH=PARAM", or a function that returns its URL or None."""
 
-Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 _FORM = '"link", "json:PATH", "cursor:PATH=PARAM" or a function of the answer'
 
 
 def pages(
-    ask: Ask, url: str, options: Mapping[str, Any], *, next_page: NextPage, max_pages: int | None
-) -> AsyncGenerator[Response, None]:
+    ask: Ask,
+    url: Url,
+    options: Mapping[str, Any],
+    *,
+    next_page: NextPage,
+    max_pages: int | None,
+    show: Callable[[Response], T],
+) -> AsyncGenerator[T, None]:
     """Yield the answer of a URL and of the pages after it; see `AsyncClient.paginate`.
 
     Args:
@@ -42,25 +50,26 @@ def pages(
         options: of every request; `params` belong to the first, and to all with a cursor.
         next_page: where an answer names the next page.
         max_pages: at most so many; None for no bound.
+        show: what is yielded of an answer.
 
     Raises:
         OptionsError: `next` or `max_pages` cannot be used.
     """
     finder = _finder(next_page)
     most = None if max_pages is None else integer(max_pages, "max_pages", 1)
-    return _followed(ask, url, options, finder, most)
+    return _followed(ask, url, options, finder, most=most, show=show)
 
 
 async def _followed(
-    ask: Ask, url: str, options: Mapping[str, Any], finder: _Finder, most: int | None
-) -> AsyncGenerator[Response, None]:
+    ask: Ask, url: Url, options: Mapping[str, Any], finder: _Finder, *, most: int | None, show: Callable[[Response], T]
+) -> AsyncGenerator[T, None]:
     response: Response = await ask("GET", url, options)
     first = response.history[0].request if response.history else response.request
     later = {name: value for name, value in options.items() if name != "params"}
     seen = {_mark(first.url)}
     count = 1
     while True:
-        yield response
+        yield show(response)
         if not response.ok or count == most:
             return
         target = finder(response, first)

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from comity.client import media
+from comity.client.address import Url
 from comity.client.options import RequestOptions
 from comity.client.response import Response
 from comity.engine.clock import Clock
@@ -26,7 +27,7 @@ from comity.policy.units import FOREVER, NS, Seconds, duration, plain_function, 
 Done = Callable[[Response], bool]
 """Says whether an answer is the last one."""
 
-Ask = Callable[[str, str, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class PollOptions(RequestOptions, total=False):
@@ -72,7 +73,7 @@ class Poll:
         self._deadline = duration(deadline, "deadline", minimum=0.001)
         self._clock, self._draw, self._sleep = clock, draw, sleep
 
-    async def until_done(self, ask: Ask, url: str, options: Mapping[str, Any]) -> Response:
+    async def until_done(self, ask: Ask, url: Url, options: Mapping[str, Any]) -> Response:
         """Ask until an answer is the last one, and return it.
 
         Raises:

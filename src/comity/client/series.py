@@ -7,10 +7,12 @@ import os
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from comity.client import address, mapping, pages, typed
+from comity.client.address import Url
 from comity.client.download import Download, Downloaded, Progress
 from comity.client.mapping import Item, MapErrors
 from comity.client.options import RequestOptions
@@ -27,6 +29,8 @@ from comity.policy.retry import Retry
 from comity.policy.units import Seconds
 
 T = TypeVar("T")
+
+Requests = Iterable[Item] | AsyncIterable[Item]
 
 
 class Series(Verbs):
@@ -66,8 +70,9 @@ class Series(Verbs):
     @overload
     def map(
         self,
-        requests: Iterable[Item] | AsyncIterable[Item],
+        requests: Requests,
         *,
+        into: None = None,
         ordered: bool = False,
         errors: Literal["raise"] = "raise",
         **options: Unpack[RequestOptions],
@@ -75,16 +80,48 @@ class Series(Verbs):
     @overload
     def map(
         self,
-        requests: Iterable[Item] | AsyncIterable[Item],
+        requests: Requests,
         *,
+        into: None = None,
         ordered: bool = False,
         errors: Literal["return"],
         **options: Unpack[RequestOptions],
     ) -> AsyncGenerator[Response | RequestError, None]: ...
+    @overload
     def map(
         self,
-        requests: Iterable[Item] | AsyncIterable[Item],
+        requests: Requests,
         *,
+        into: type[T],
+        ordered: bool = False,
+        errors: Literal["raise"] = "raise",
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[T, None]: ...
+    @overload
+    def map(
+        self,
+        requests: Requests,
+        *,
+        into: type[T],
+        ordered: bool = False,
+        errors: Literal["return"],
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[T | RequestError, None]: ...
+    @overload
+    def map(
+        self,
+        requests: Requests,
+        *,
+        into: object,
+        ordered: bool = False,
+        errors: MapErrors = "raise",
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[Any, None]: ...
+    def map(
+        self,
+        requests: Requests,
+        *,
+        into: Any = None,
         ordered: bool = False,
         errors: MapErrors = "raise",
         **options: Any,
@@ -96,6 +133,7 @@ class Series(Verbs):
         Args:
             requests: sync or async; each is a URL, a (method, url) pair, or a mapping with `url`, perhaps `method`, and
                 options of `request`. They are read ahead up to 8 for each slot of the widest `concurrency`.
+            into: the type that each answer's body is decoded to and that is yielded in its place; see `request`.
             ordered: in the order of the requests; else as the answers come.
             errors: "raise" a failure in its place, which ends the loop, or "return" it as a value among the answers; its
                 `.request` says whose it is. A request that cannot be sent as it stands is an InvalidRequest.
@@ -109,24 +147,60 @@ class Series(Verbs):
             async for answer in api.map((f"/users/{number}" for number in range(1_000_000)), errors="return"):
                 print(answer)
         """
+        if into is not None:
+            typed.check_type(into)
+            options["into"] = into
         return mapping.answers(
             self._ask, requests, options, ahead=self._ahead, ordered=ordered, errors=errors, each=self._each
         )
 
+    @overload
     def paginate(
         self,
-        url: str,
+        url: Url,
         *,
-        next: NextPage = "link",  # noqa: A002 - the word for it, as in rel=next
+        into: None = None,
+        next: NextPage = "link",
         max_pages: int | None = None,
         **options: Unpack[RequestOptions],
-    ) -> AsyncGenerator[Response, None]:
+    ) -> AsyncGenerator[Response, None]: ...
+    @overload
+    def paginate(
+        self,
+        url: Url,
+        *,
+        into: type[T],
+        next: NextPage = "link",
+        max_pages: int | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[T, None]: ...
+    @overload
+    def paginate(
+        self,
+        url: Url,
+        *,
+        into: object,
+        next: NextPage = "link",
+        max_pages: int | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> AsyncGenerator[Any, None]: ...
+    def paginate(
+        self,
+        url: Url,
+        *,
+        into: Any = None,
+        next: NextPage = "link",  # noqa: A002 - the word for it, as in rel=next
+        max_pages: int | None = None,
+        **options: Any,
+    ) -> AsyncGenerator[Any, None]:
         """Get a list page by page, each when the limits allow it, and yield the answers.
 
         A page that is no success is the last one.
 
         Args:
             url: of the first page.
+            into: the type that each page's body is decoded to and that is yielded in its place. A page that is no success is
+                then raised.
             next: where an answer names the next page. "link": its `Link` header's rel=next (RFC 8288). "json:PATH": the
                 URL, perhaps relative, at that place of its body, such as "json:meta.next". "cursor:PATH=PARAM": the value
                 there becomes the query parameter PARAM of the first page's URL. Or a function of the answer that returns
@@ -142,17 +216,21 @@ class Series(Verbs):
             async for page in api.paginate("/users", next="cursor:next_cursor=cursor", params={"limit": 100}):
                 print(len(page.data["users"]))
         """
-        return pages.pages(self._ask, url, options, next_page=next, max_pages=max_pages)
+        if into is not None:
+            typed.check_type(into)
+            options["raise_for"] = "non_2xx"
+        show = _itself if into is None else partial(typed.decode, into=into)
+        return pages.pages(self._ask, url, options, next_page=next, max_pages=max_pages, show=show)
 
     @overload
-    async def poll(self, url: str, *, into: None = None, **options: Unpack[PollOptions]) -> Response: ...
+    async def poll(self, url: Url, *, into: None = None, **options: Unpack[PollOptions]) -> Response: ...
     @overload
-    async def poll(self, url: str, *, into: type[T], **options: Unpack[PollOptions]) -> T: ...
+    async def poll(self, url: Url, *, into: type[T], **options: Unpack[PollOptions]) -> T: ...
     @overload
-    async def poll(self, url: str, *, into: object, **options: Unpack[PollOptions]) -> Any: ...
+    async def poll(self, url: Url, *, into: object, **options: Unpack[PollOptions]) -> Any: ...
     async def poll(
         self,
-        url: str,
+        url: Url,
         *,
         done: Done | None = None,
         every: Seconds | None = None,
@@ -194,7 +272,7 @@ class Series(Verbs):
 
     async def download(
         self,
-        url: str,
+        url: Url,
         path: str | os.PathLike[str],
         *,
         resume: bool = True,
@@ -224,7 +302,7 @@ class Series(Verbs):
         Example:
             await api.download("/exports/7.csv", "export.csv", checksum="sha256:...")
         """
-        whole, policy, presets = self._rules_for(url)
+        whole, policy, presets = self._rules_for(address.text(url))
         chosen: dict[str, Any] = {**presets, **options, "raise_for": "non_2xx", "accept": None}
         if chosen.get("params"):
             whole, chosen = address.with_params(whole, chosen["params"]), {**chosen, "params": None}
@@ -241,3 +319,7 @@ class Series(Verbs):
             aside=self._aside,
         )
         return await download.run(self.stream, whole, chosen)
+
+
+def _itself(page: Response) -> Response:
+    return page
