@@ -156,6 +156,12 @@ class ClientClosed(NotSent):
     """The client was closed before the request's turn came."""
 
 
+class AuthFailed(NotSent):
+    """What says who asks could not be had: a token source or an auth function failed."""
+
+    retryable = True
+
+
 class SendFailed(RequestError):
     """No answer came.
 
@@ -168,12 +174,6 @@ class SendFailed(RequestError):
     def __init__(self, message: str, *, sent: Sent, **common: Any) -> None:
         super().__init__(message, **common)
         self.sent: Sent = sent
-
-
-class AuthFailed(NotSent):
-    """What says who asks could not be had: a token source or an auth function failed."""
-
-    retryable = True
 
 
 class ConnectFailed(SendFailed):
@@ -253,11 +253,18 @@ class StatusError(RequestError):
 
     retry_after: float | None
 
-    def __init__(self, message: str, *, response: Any, retry_after: float | None = None, **common: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        response: Any,
+        retry_after: float | None = None,
+        retryable: bool = False,
+        **common: Any,
+    ) -> None:
         super().__init__(message, **common)
-        self.response, self.retry_after = response, retry_after
+        self.response, self.retry_after, self.retryable = response, retry_after, retryable
         self.status_code: int = response.status_code
-        self.retryable = self.status_code in (408, 425, 429) or self.status_code >= 500
 
     @property
     def headers(self) -> Any:
@@ -277,10 +284,7 @@ class RateLimited(Limited, StatusError):
     retry_after: float
 
     def __init__(self, message: str, *, response: Any, until: datetime, retry_after: float, **common: Any) -> None:
-        RequestError.__init__(self, message, **common)
-        self.response, self.until, self.retry_after = response, until, retry_after
-        self.status_code = response.status_code
-        self.retryable = True
+        super().__init__(message, response=response, until=until, retry_after=retry_after, retryable=True, **common)
 
 
 class RedirectRefused(StatusError):

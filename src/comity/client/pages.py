@@ -113,12 +113,7 @@ def _text(response: Response, value: object, where: str) -> str | None:
         return None
     if isinstance(value, str):
         return value
-    raise BadResponse(
-        f"{response.line()}; {where} holds a {type(value).__name__} instead of the next page's URL",
-        response=response.masked(),
-        request=response.request,
-        attempts=response.attempts,
-    )
+    raise response.bad(f"{response.line()}; {where} holds a {type(value).__name__} instead of the next page's URL")
 
 
 def _with_cursor(response: Response, first: Request, path: JsonPath, param: str) -> str | None:
@@ -165,9 +160,4 @@ def _mark(url: str) -> bytes:
 
 
 def _bad(response: Response, target: str, why: str) -> BadResponse:
-    return BadResponse(
-        f"{response.line()}; it names the next page {redact.url(target[:300])!r}, {why}",
-        response=response.masked(),
-        request=response.request,
-        attempts=response.attempts,
-    )
+    return response.bad(f"{response.line()}; it names the next page {redact.url(target[:300])!r}, {why}")

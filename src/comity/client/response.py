@@ -6,10 +6,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from comity import redact
-from comity.client import media
+from comity.client import media, typed
 from comity.client.headers import Headers
 from comity.errors import BadResponse, StatusError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
+from comity.policy.outcome import asks_again
 
 if TYPE_CHECKING:
     from comity.client.request import Request
@@ -113,12 +114,8 @@ class Response:
         try:
             return media.decode_json(self.content, self._content_type)
         except (ValueError, RecursionError) as error:
-            raise BadResponse(
-                f"{self.line()} with a body that {media.what_is_wrong(self.content, error)} ({len(self.content)} bytes)",
-                response=self.masked(),
-                request=self.request,
-                attempts=self.attempts,
-            ) from None
+            wrong = media.what_is_wrong(self.content, error)
+            raise self.bad(f"{self.line()} with a body that {wrong} ({len(self.content)} bytes)") from None
 
     @overload
     def into(self, kind: type[T]) -> T: ...
@@ -131,8 +128,6 @@ class Response:
             BadResponse: the body is no JSON, or not of that type; the message names the place, such as "$[3].age".
             OptionsError: `kind` is no type that JSON can become.
         """
-        from comity.client import typed  # most answers are read without it
-
         return typed.decode(self, kind)
 
     def as_dict(self) -> dict[str, Any]:
@@ -166,15 +161,21 @@ class Response:
             raise self.error()
         return self
 
-    def error(self, why: str = "") -> StatusError:
-        """Return a StatusError for this answer, whatever its status; `why` is added to its message."""
+    def error(self, counts_as: int | None = None) -> StatusError:
+        """Return a StatusError for this answer, whatever its status; `counts_as` is what a rule of `accept` makes of it."""
+        said = "" if counts_as is None else f", which counts as {counts_as} by a rule of accept"
         return StatusError(
-            f"{self.line()}, {why}" if why else self.line(),
+            f"{self.line()}{said}",
             response=self.masked(),
             retry_after=self.retry_after,
+            retryable=asks_again(self.status_code if counts_as is None else counts_as),
             request=self.request,
             attempts=self.attempts,
         )
+
+    def bad(self, text: str) -> BadResponse:
+        """Return a BadResponse for this answer."""
+        return BadResponse(text, response=self.masked(), request=self.request, attempts=self.attempts)
 
     def masked(self) -> Response:
         """Return this answer with its cookies masked."""

@@ -8,9 +8,8 @@ from comity.client.response import Response
 from comity.engine.call import Settled
 from comity.engine.clock import Clock
 from comity.engine.moments import moment, until_text
-from comity.errors import RateLimited, RequestError, StatusError, TimedOut
+from comity.errors import RateLimited, RequestError, TimedOut
 from comity.policy.attempt import Attempt
-from comity.policy.outcome import asks_again
 
 
 def result(
@@ -41,10 +40,9 @@ def result(
     if settled.error is not None:
         raise _failed(settled.error, attempts, deadline)
     counts_as = settled.outcome.counts_as
-    status = response.status_code if counts_as is None else counts_as
-    if not named(status, raise_for):
-        return response
-    raise response.error() if counts_as is None else _judged(response, counts_as)
+    if named(response.status_code if counts_as is None else counts_as, raise_for):
+        raise response.error(counts_as)
+    return response
 
 
 def named(status: int, raise_for: RaiseFor) -> bool:
@@ -56,12 +54,6 @@ def _failed(error: RequestError, attempts: tuple[Attempt, ...], deadline: float 
     error.attempts = attempts
     if isinstance(error, TimedOut) and error.phase == "deadline" and deadline is not None:
         error.seconds = deadline
-    return error
-
-
-def _judged(response: Response, counts_as: int) -> StatusError:
-    error = response.error(f"which counts as {counts_as} by a rule of accept")
-    error.retryable = asks_again(counts_as)
     return error
 
 

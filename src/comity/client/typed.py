@@ -16,7 +16,7 @@ from msgspec import inspect
 
 from comity import redact
 from comity.client import media
-from comity.errors import BadResponse, OptionsError
+from comity.errors import OptionsError
 
 if TYPE_CHECKING:
     from comity.client.response import Response
@@ -52,12 +52,7 @@ def decode(response: Response, into: Any) -> Any:
         detail = _detail(error)
     except (ValueError, RecursionError) as error:
         detail = f"the body {media.what_is_wrong(response.content, error)}"
-    raise BadResponse(
-        f"{response.line()}, but {detail}",
-        response=response.masked(),
-        request=response.request,
-        attempts=response.attempts,
-    ) from None
+    raise response.bad(f"{response.line()}, but {detail}") from None
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], content: bytes, content_type: str | None) -> Any:
