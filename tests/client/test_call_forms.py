@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from datetime import timedelta
 
@@ -32,6 +33,12 @@ class Watched:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
+
+
+class Choosy(ScriptedTransport):
+    """Knows one extension."""
+
+    extensions = frozenset({"known"})
 
 
 def described(request: Request) -> tuple[object, ...]:
@@ -88,6 +95,35 @@ async def test_the_default_transport_refuses_an_extension_and_sends_nothing():
                 await api.get("/", extensions={"socket": 1})
             assert (await api.get("/status/200")).status_code == 200
         assert len(up.log) == 1
+
+
+def test_extensions_that_a_transport_does_not_know_are_refused_before_their_turn_comes():
+    """HT-006"""
+    transport, clock = Choosy(Answer(after="5s"), 200), VirtualClock()
+
+    async def ask() -> None:
+        async with comity.AsyncClient(HOME, transport=transport, clock=clock, concurrency=1) as api:
+            first = asyncio.create_task(api.get("/"))
+            await asyncio.sleep(1)
+            with pytest.raises(InvalidRequest, match="extensions 'other' mean nothing"):
+                await api.get("/", extensions={"known": 1, "other": 2})
+            assert clock.now() - began == 1_000_000_000
+            await first
+            await api.get("/", extensions={"known": 1})
+
+    began = clock.now()
+    clock.run(ask())
+    assert len(transport.requests) == 2
+
+
+def test_threads_are_refused_the_same_extensions():
+    """HT-006"""
+    transport = Choosy(200)
+    with comity.Client(HOME, transport=transport) as api:
+        with pytest.raises(InvalidRequest, match="'other'"):
+            api.get("/", extensions={"other": 2})
+        assert api.get("/", extensions={"known": 1}).status_code == 200
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("extensions", [5, ["a"], {1: 2}])

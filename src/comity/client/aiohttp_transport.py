@@ -21,7 +21,7 @@ from comity.client.tls import TLS
 from comity.client.transport import Transport
 from comity.engine.call import Exchange, Slot
 from comity.engine.fork import restart_in_children
-from comity.errors import InvalidRequest, OptionsError
+from comity.errors import OptionsError
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Size, size
 
@@ -42,6 +42,9 @@ class AiohttpTransport:
     Raises:
         OptionsError: `max_body` is no size, `tls` no `TLS(...)`, or `proxy` no such URL.
     """
+
+    extensions: frozenset[str] = frozenset()
+    """It knows none."""
 
     def __init__(
         self,
@@ -68,12 +71,10 @@ class AiohttpTransport:
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer; see `Transport.send`."""
-        _check_extensions(request)
         return await Sending(self._pool_here(), request, limits, slot, self._max_body).run()
 
     async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Streaming:
         """Make one wire attempt up to the answer's head; see `Opens.open`. `max_body` does not hold for such a body."""
-        _check_extensions(request)
         return await Streaming(self._pool_here(), request, limits, slot, self._max_body).open()
 
     async def aclose(self) -> None:
@@ -115,9 +116,3 @@ def chosen(given: Transport | None, tls: TLS | None, proxy: str | None, max_body
     if max_body is not UNSET:
         raise OptionsError("max_body", max_body, hint="give it to the transport, if that has such a bound", reason=both)
     return given
-
-
-def _check_extensions(request: Request) -> None:
-    if request.extensions:
-        names = ", ".join(map(repr, request.extensions))
-        raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")

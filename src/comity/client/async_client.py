@@ -42,7 +42,7 @@ from comity.client.standing import Standing
 from comity.client.streamed import Body, StreamedResponse
 from comity.client.terms import Terms
 from comity.client.tls import TLS
-from comity.client.transport import Transport
+from comity.client.transport import Transport, check_extensions
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call
 from comity.engine.clock import MONOTONIC, Clock
@@ -300,6 +300,8 @@ class AsyncClient(Series):
             extensions=extensions,
             defaults=self._base.headers(whole),
         )
+        if request.extensions:
+            check_extensions(self._dispatcher.transport, request)
         policy = self._rules_of(request.address.origin.key)[1]
         limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
         within = as_ns(limit)

@@ -7,11 +7,16 @@ from typing import Protocol
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
+from comity.errors import InvalidRequest
 from comity.policy.timeouts import Timeout
 
 
 class Transport(Protocol):
-    """The wire below a client. `AiohttpTransport` is the default, `comity.testing.ScriptedTransport` another."""
+    """The wire below a client. `AiohttpTransport` is the default, `comity.testing.ScriptedTransport` another.
+
+    One that has an attribute `extensions`, the names of the request extensions that it knows, is never handed others; see
+    `check_extensions`.
+    """
 
     async def send(self, request: Request, limits: Timeout, slot: Slot, /) -> Exchange[Response]:
         """Make one wire attempt and read its whole answer.
@@ -32,3 +37,16 @@ class Transport(Protocol):
     async def aclose(self) -> None:
         """Close every connection; it may be called again."""
         ...
+
+
+def check_extensions(transport: object, request: Request) -> None:
+    """Refuse a request, before it waits for its turn, whose extensions mean nothing to a transport.
+
+    Raises:
+        InvalidRequest: the transport says which it knows, and these are others.
+    """
+    known = getattr(transport, "extensions", None)
+    unknown = [] if known is None else [name for name in request.extensions if name not in known]
+    if unknown:
+        names = ", ".join(map(repr, unknown))
+        raise InvalidRequest(f"extensions {names} mean nothing to this transport; leave them out or bring your own")
