@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from comity.client import address
 from comity.client.address import Url
 from comity.client.response import Response
+from comity.client.verbs import Ask
 from comity.engine.mapping import each_result
 from comity.errors import ClientClosed, InvalidRequest, OptionsError, RequestError
 from comity.policy.naming import check_choice
@@ -18,8 +19,6 @@ MapErrors = Literal["raise", "return"]
 
 Item = Url | tuple[str, Url] | Mapping[str, Any]
 """A URL, a (method, url) pair, or a mapping with `url`, perhaps `method`, and the options of `request`."""
-
-Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 Each = Callable[..., AsyncGenerator[Any, None]]
 """What `each_result` is: the results of a coroutine function for many items."""

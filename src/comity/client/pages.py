@@ -6,7 +6,7 @@ for it. A page that was there before would be the beginning of a circle, and is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from comity.client.links import target_of
 from comity.client.redirects import resolve
 from comity.client.request import Request
 from comity.client.response import Response
+from comity.client.verbs import Ask
 from comity.errors import BadResponse, InvalidRequest, OptionsError
 from comity.policy.units import integer, plain_function
 
@@ -27,8 +28,6 @@ T = TypeVar("T")
 
 NextPage = str | Callable[[Response], "str | None"]
 """Where the next page is named: "link", "json:PATH", "cursor:PATH=PARAM", or a function that returns its URL or None."""
-
-Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 _FORM = '"link", "json:PATH", "cursor:PATH=PARAM" or a function of the answer'
 

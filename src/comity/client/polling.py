@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from comity.client import media
 from comity.client.address import Url
 from comity.client.options import RequestOptions
 from comity.client.response import Response
+from comity.client.verbs import Ask
 from comity.engine.clock import Clock
 from comity.errors import OptionsError, TimedOut
 from comity.policy.units import FOREVER, NS, Seconds, duration, plain_function, required, seconds
 
 Done = Callable[[Response], bool]
 """Says whether an answer is the last one."""
-
-Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class PollOptions(RequestOptions, total=False):

@@ -7,7 +7,7 @@ decoded as well, but Python has no way yet to say their static type, so it is An
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar, Unpack, overload
 
 from comity.client.address import Url
@@ -15,6 +15,9 @@ from comity.client.options import RequestOptions
 from comity.client.response import Response
 
 T = TypeVar("T")
+
+Ask = Callable[[str, Url, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+"""Sends a request: method, URL, options; returns its answer, or the value of `into`."""
 
 
 class Verbs(ABC):
