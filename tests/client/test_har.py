@@ -111,6 +111,28 @@ async def test_requests_at_once_are_all_recorded(path):
     assert {each["request"]["url"] for each in entries(path)} == {f"http://h/{n}" for n in range(50)}
 
 
+async def test_what_is_added_at_the_send_is_recorded_masked(path):
+    set_cookie = Answer(headers=[("Set-Cookie", "sid=c00kie")])
+    async with AsyncClient(**scripted(set_cookie, 200), auth=comity.Bearer("t0k3n"), cookies=True) as api:
+        with api.har(path):
+            await api.get("/a")
+            await api.get("/b")
+    first, second = (each["request"]["headers"] for each in entries(path))
+    assert {"name": "Authorization", "value": "***"} in first
+    assert {"name": "Cookie", "value": "***"} in second
+    assert [secret for secret in SECRETS if secret in path.read_text()] == []
+
+
+async def test_what_is_added_to_a_streamed_request_is_recorded_masked(path):
+    with Upstream() as up:
+        async with AsyncClient(up.url, auth=lambda request: {"X-Signature": "s3cr3t", "X-Day": "7"}) as api:
+            with api.har(path):
+                await api.download("/ok/1", path.with_name("ok"))
+    (entry,) = entries(path)
+    assert {"name": "X-Signature", "value": "***"} in entry["request"]["headers"]
+    assert {"name": "X-Day", "value": "7"} in entry["request"]["headers"]
+
+
 async def test_no_secret_and_no_body_stands_in_the_file(path):
     """BR-07"""
     answer = Answer(

@@ -74,15 +74,22 @@ class Dispatcher:
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
         if self.hars:
-            self._record(request, exchange, slot)
+            self._record(dressed, exchange, slot)
         return exchange
 
-    def over(self, request: Request, exchange: Exchange[Response] | None, slot: Slot) -> None:
-        """Say what an attempt came to whose answer was handed out; None when nobody is to hear of it."""
+    def over(self, request: Request, sent: Request, exchange: Exchange[Response] | None, slot: Slot) -> None:
+        """Say what an attempt came to whose answer was handed out; None when nobody is to hear of it.
+
+        Args:
+            request: as it was given.
+            sent: as it was sent.
+            exchange: what it came to.
+            slot: the attempt's.
+        """
         self._underway.end(slot)
         if exchange is not None:
             undressed(exchange, request)
-            self._record(request, exchange, slot)
+            self._record(sent, exchange, slot)
 
     async def aclose(self) -> None:
         """Let what is on the wire finish, then close the connections."""
@@ -105,6 +112,8 @@ class Dispatcher:
                 return await opened.read()
             self._see(request, dressed, Exchange(outcome=Outcome(status=head.status_code), value=head), slot)
             handed_out = True
+            assert terms.standing is not None
+            terms.standing.sent = dressed
             return opened
         finally:
             if not handed_out:
