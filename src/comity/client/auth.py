@@ -22,6 +22,7 @@ from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Aside, Exchange, Settled
 from comity.engine.clock import Clock
+from comity.engine.moments import seconds_text
 from comity.errors import AuthFailed, InvalidRequest, OptionsError, RequestError, TimedOut
 
 Sign = Callable[[Request], "HeaderInput | Awaitable[HeaderInput]"]
@@ -174,9 +175,10 @@ class Signer:
         try:
             failure = await source.renew_within(left, self._clock, refused)
         except TimeoutError:
-            seconds = self._limit or 0.0
-            text = f"{self._line()}: the deadline of {seconds:.6g} s passed while a token was fetched; nothing was sent"
-            raise TimedOut(text, phase="deadline", seconds=seconds, sent="no", request=self._request) from None
+            limit = self._limit or 0.0
+            passed = f"the deadline of {seconds_text(limit)} s passed while a token was fetched"
+            text = f"{self._line()}: {passed}; nothing was sent"
+            raise TimedOut(text, phase="deadline", seconds=limit, sent="no", request=self._request) from None
         if failure:
             text = f"{self._line()}: no token could be had ({failure}); nothing was sent"
             raise AuthFailed(text, request=self._request)

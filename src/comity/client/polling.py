@@ -22,6 +22,7 @@ from comity.client.options import RequestOptions
 from comity.client.response import Response
 from comity.client.verbs import Ask
 from comity.engine.clock import Clock
+from comity.engine.moments import seconds_text
 from comity.errors import OptionsError, TimedOut
 from comity.policy.units import FOREVER, NS, Seconds, duration, plain_function, required, seconds
 
@@ -119,7 +120,8 @@ class Poll:
     def _too_late(self, response: Response, wait: float) -> TimedOut:
         limit = self._deadline or 0.0
         return TimedOut(
-            f"{response.line()}; the next look in {wait:.3g} s would come after the deadline of {limit:.6g} s",
+            f"{response.line()}; the next look in {seconds_text(wait)} s would come after the deadline of "
+            f"{seconds_text(limit)} s",
             phase="deadline",
             seconds=limit,
             sent="yes",

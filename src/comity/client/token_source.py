@@ -16,6 +16,7 @@ from comity.client.headers import Given
 from comity.client.request import Request
 from comity.engine.clock import Clock
 from comity.engine.fork import restart_in_children
+from comity.engine.moments import seconds_text
 from comity.errors import OptionsError
 from comity.policy.units import NS, Seconds, as_ns, duration, required, seconds
 
@@ -129,7 +130,7 @@ class TokenSource(Renewing):
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise TimeoutError(f"fetch took longer than {self._timeout:.6g} s") from None
+            raise TimeoutError(f"fetch took longer than {seconds_text(self._timeout or 0.0)} s") from None
 
 
 @dataclass(frozen=True, slots=True)
