@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from comity.client.headers import Given, Headers, checked
-from comity.client.options import RequestOptions
 from comity.client.part import Part
 from comity.client.streamed import StreamedResponse
 from comity.engine.clock import Clock
@@ -34,14 +33,6 @@ Progress = Callable[[int, int | None], object]
 
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _OURS = frozenset({"range", "if-range", "accept-encoding"})
-
-
-class DownloadOptions(RequestOptions, total=False):
-    """What `download` may be told: the options of its requests, and of itself; `deadline` is for all of it."""
-
-    resume: bool
-    checksum: str | None
-    progress: Progress | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

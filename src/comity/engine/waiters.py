@@ -26,12 +26,12 @@ class Alarm:
         self.at = NEVER
         self._timer: asyncio.TimerHandle | None = None
 
-    def ring(self) -> bool:
-        """Set the timer to `at`, from any thread; return False when the loop is closed."""
+    def ring(self) -> None:
+        """Set the timer to `at`, from any thread; a loop that is closed needs none."""
         if _running() is self.loop:
             self._schedule()
-            return True
-        return _call(self.loop, self._schedule)
+        else:
+            _call(self.loop, self._schedule)
 
     def _schedule(self) -> None:
         # `at` is read here, not handed over: two threads may ask in one order and be heard in the other
@@ -116,12 +116,11 @@ class Crew:
             self._leader = waiter
         return self.at if self._leader is waiter and self.at < NEVER else None
 
-    def ring(self) -> bool:
+    def ring(self) -> None:
         """Make the leader, or somebody who becomes it, look at the clock again."""
         waiter = self._leader or next(iter(tuple(self._threads)), None)
         if waiter is not None:
             waiter.signal.set()
-        return True
 
 
 class ThreadWaiter:
