@@ -1,97 +1,132 @@
-"""Client: requests per second with everything on, beside its own transport, bare aiohttp and httpx."""
+"""Client: requests per second with everything on, beside its own transport, bare aiohttp, httpx, httpx2 and undici."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from time import perf_counter, process_time
-from typing import Any, cast
+from typing import NamedTuple
 
-from benchmarks import peers
+from benchmarks import clients
+from benchmarks.clients import MOST, Client, Get
 from benchmarks.loops import runner
 from benchmarks.paired import Figure, Sample, interleave
+from benchmarks.peers import Absent
 from benchmarks.row import Row, digits, spread
 from benchmarks.server import serving
-from comity import AsyncClient, Request, Timeout
-from comity.client.aiohttp_transport import AiohttpTransport
-from comity.client.base import Base
-from comity.engine.call import Slot
+from benchmarks.undici import undici
 
-IN_FLIGHT, MOST = 50, 500
+IN_FLIGHT = 50
 SLOWER = 8
-"""How many times fewer requests per sample the slowest peer gets."""
+"""How many times fewer requests per sample the slow peers get."""
 
-Get = Callable[[], Awaitable[object]]
-OURS, TRANSPORT, AIOHTTP, HTTPX = "comity", "its transport alone", "bare aiohttp", "httpx + httpx-retries"
+Speed = Callable[[int, int], float]
+"""Sends so many requests, so many at once, and returns requests per second."""
+
+OURS, TRANSPORT, AIOHTTP = "comity", "its transport alone", "bare aiohttp"
+HTTPX, HTTPX2, RETRIES, UNDICI = "httpx", "httpx2", "httpx + httpx-retries", "undici + p-limit"
+CLIENTS: dict[str, Client] = {
+    OURS: clients.comity,
+    TRANSPORT: clients.transport,
+    AIOHTTP: clients.aiohttp,
+    HTTPX: clients.httpx,
+    HTTPX2: clients.httpx2,
+    RETRIES: clients.httpx_retries,
+}
+SLOW = {HTTPX, HTTPX2, RETRIES}
+PEERS = (TRANSPORT, AIOHTTP, HTTPX, HTTPX2, UNDICI)
+TARGETS = {TRANSPORT: 0.85, AIOHTTP: 0.65, RETRIES: 3.0}
+"""The ratios to reach with small bodies and IN_FLIGHT in flight. All others are printed beside."""
+
+
+class Effort(NamedTuple):
+    """How much is measured: requests per sample, and rounds at least and at most."""
+
+    requests: int
+    least: int
+    most: int
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure, and yield the rows."""
-    requests, least, most = (500, 3, 5) if quick else (4_000, 9, 31)
-    makers = {OURS: _comity, TRANSPORT: _transport, AIOHTTP: _aiohttp, HTTPX: _httpx}
-    if peers.find("httpx_retries") is None:
-        del makers[HTTPX]
-    with serving() as server, runner() as loop:
-        stack = AsyncExitStack()
-        gets = {name: loop.run(stack.enter_async_context(make(server.url))) for name, make in makers.items()}
+    effort, more = (Effort(500, 3, 3), Effort(500, 3, 5)) if quick else (Effort(2_000, 7, 15), Effort(4_000, 9, 31))
+    small, big = ("/item", "small"), ("/big", "100 KB")
+    yield from _beside(*small, IN_FLIGHT, more, targets=TARGETS)
+    for body, at_once in ((small, 1), (small, MOST), (big, 1), (big, IN_FLIGHT), (big, MOST)):
+        yield from _beside(*body, at_once, effort, targets={})
+    yield _policy(more)
 
-        def sample(get: Get, number: int, take: Callable[[Get, int], Awaitable[float]]) -> Sample:
-            return lambda: float(loop.run(cast("Any", take(get, number))))
 
-        speeds = {name: sample(get, requests // (SLOWER if name == HTTPX else 1), _speed) for name, get in gets.items()}
-        rounds = interleave(speeds, [(OURS, TRANSPORT), (OURS, AIOHTTP)], least=least, most=most)
-        costs = {name: sample(gets[name], requests, _cost) for name in (OURS, TRANSPORT)}
-        spent = interleave(costs, [(OURS, TRANSPORT)], least=least, most=most)
-        loop.run(stack.aclose())
-    for peer, target in ((TRANSPORT, 0.85), (AIOHTTP, 0.65), (HTTPX, 3.0)):
-        what = f"client: {IN_FLIGHT} in flight, to {peer}"
-        if peer not in gets:
-            yield Row.absent(what)
+def _beside(path: str, size: str, at_once: int, effort: Effort, *, targets: Mapping[str, float]) -> Iterator[Row]:
+    """Yield a row for each of PEERS and what else has a target, with one size of body and one number in flight."""
+    peers = list(dict.fromkeys((*PEERS, *targets)))
+    requests, least, most = effort
+    few = max(requests // SLOWER, 2 * at_once)
+    with _running(path, (OURS, *peers)) as (speeds, absent):
+        samples = {name: partial(speed, few if name in SLOW else requests, at_once) for name, speed in speeds.items()}
+        rounds = interleave(samples, [(OURS, TRANSPORT), (OURS, AIOHTTP)], least=least, most=most)
+    for peer in peers:
+        what = f"client: {at_once} in flight, {size}, to {peer}"
+        if peer in absent:
+            yield Row.absent(what, absent[peer])
             continue
         ratio = rounds.ratio(OURS, peer)
-        yield Row.paired(what, rounds.figure(OURS), rounds.figure(peer), ratio, "/s", least=target)
-    yield _policy(spent.samples[OURS], spent.samples[TRANSPORT])
-    for path, size in (("/item", "small"), ("/big", "100 KB")):
-        for at_once in (1, IN_FLIGHT, MOST):
-            yield from _beside(path, f"{at_once} in flight, {size}", at_once, quick=quick)
+        yield Row.paired(what, rounds.figure(OURS), rounds.figure(peer), ratio, "/s", least=targets.get(peer))
 
 
-def _beside(path: str, what: str, at_once: int, *, quick: bool) -> Iterator[Row]:
-    """Yield the rows of one number in flight and one size of body; they have no target."""
-    requests, least, most = (500, 3, 3) if quick else (2_000, 7, 15)
-    makers = {OURS: _comity, TRANSPORT: _transport, AIOHTTP: _aiohttp}
+@contextmanager
+def _running(path: str, names: Iterable[str]) -> Iterator[tuple[dict[str, Speed], dict[str, str]]]:
+    """Run a server and the named clients; the value is the speed of each, and why some are absent."""
+    speeds: dict[str, Speed] = {}
+    absent: dict[str, str] = {}
     with serving() as server, runner() as loop:
         stack = AsyncExitStack()
-        gets = {name: loop.run(stack.enter_async_context(make(server.url, path))) for name, make in makers.items()}
 
-        def sample(get: Get) -> Sample:
-            return lambda: float(loop.run(_speed(get, requests, at_once)))
+        def start(name: str) -> Speed:
+            if name == UNDICI:
+                return stack.enter_context(undici(server.url, path))
+            get = loop.run(stack.enter_async_context(CLIENTS[name](server.url, path)))
+            return lambda requests, at_once: loop.run(_speed(get, requests, at_once))
 
-        pairs = [(OURS, TRANSPORT), (OURS, AIOHTTP)]
-        speeds = {name: sample(get) for name, get in gets.items()}
-        rounds = interleave(speeds, pairs, least=least, most=most)
-        loop.run(stack.aclose())
-    for ours, peer in pairs:
-        ratio = rounds.ratio(ours, peer)
-        yield Row.paired(f"client: {what}, to {peer}", rounds.figure(ours), rounds.figure(peer), ratio, "/s")
+        try:
+            for name in names:
+                try:
+                    speeds[name] = start(name)
+                except Absent as why:
+                    absent[name] = str(why)
+            yield speeds, absent
+        finally:
+            loop.run(stack.aclose())
 
 
-def _policy(ours: Any, transport: Any) -> Row:
+def _policy(effort: Effort) -> Row:
     """Return the row of what the policy costs: processor time with it less that without."""
+    requests, least, most = effort
+    with serving() as server, runner() as loop:
+        stack = AsyncExitStack()
+
+        def cost(name: str) -> Sample:
+            get = loop.run(stack.enter_async_context(CLIENTS[name](server.url, "/item")))
+            return lambda: loop.run(_cost(get, requests))
+
+        costs = {name: cost(name) for name in (OURS, TRANSPORT)}
+        rounds = interleave(costs, [(OURS, TRANSPORT)], least=least, most=most)
+        loop.run(stack.aclose())
+    ours, transport = rounds.samples[OURS], rounds.samples[TRANSPORT]
     more = Figure.of(a - b for a, b in zip(ours, transport, strict=True))
     return Row(
         what="client: policy, processor time per request",
         ours=f"{digits(more.median)} us",
         peer=f"{digits(Figure.of(transport).median)} us",
-        ratio=spread(Figure.of(a / b for a, b in zip(ours, transport, strict=True))),
+        ratio=spread(rounds.ratio(OURS, TRANSPORT)),
         target="<= 20 us",
         met=more.median <= 20,
     )
 
 
-async def _speed(get: Get, requests: int, at_once: int = IN_FLIGHT) -> float:
+async def _speed(get: Get, requests: int, at_once: int) -> float:
     began = perf_counter()
     await send(get, requests, at_once)
     return requests / (perf_counter() - began)
@@ -114,56 +149,3 @@ async def send(get: Get, requests: int, at_once: int = IN_FLIGHT) -> None:
             await get()
 
     await asyncio.gather(*(worker() for _ in range(at_once)))
-
-
-@asynccontextmanager
-async def _comity(url: str, path: str = "/item") -> AsyncIterator[Get]:
-    """Run a client with everything on: two rates, a bound, retries, all timeouts and a deadline; nothing waits."""
-    limits = Timeout(request=30, attempt=60)
-    rates = ["90000/s", "5000000/min"]
-    async with AsyncClient(url, rate=rates, concurrency=MOST, timeout=limits, deadline=60) as client:
-        yield partial(client.get, path)
-
-
-@asynccontextmanager
-async def _transport(url: str, path: str = "/item") -> AsyncIterator[Get]:
-    """The same bytes on the wire, from a new request each time; no policy."""
-    transport = AiohttpTransport()
-    limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).headers(url)
-    yield lambda: transport.send(Request("GET", f"{url}{path}", defaults=headers), limits, slot)
-    await transport.aclose()
-
-
-class _FreeSlot:
-    """A Slot of no limiter."""
-
-    number = 1
-    deadline = None
-
-    def sent(self) -> None: ...
-    def answered(self) -> None: ...
-    def hear(self, status: int, headers: object) -> None: ...
-
-    @staticmethod
-    def time_left() -> None: ...
-
-
-@asynccontextmanager
-async def _aiohttp(url: str, path: str = "/item") -> AsyncIterator[Get]:
-    import aiohttp
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-
-        async def get() -> bytes:
-            async with session.get(f"{url}{path}") as response:
-                return await response.read()
-
-        yield get
-
-
-@asynccontextmanager
-async def _httpx(url: str) -> AsyncIterator[Get]:
-    httpx: Any = peers.find("httpx")
-    module: Any = peers.find("httpx_retries")
-    async with httpx.AsyncClient(transport=module.RetryTransport()) as client:
-        yield partial(client.get, f"{url}/item")

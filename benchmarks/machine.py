@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import peers
+from benchmarks import peers, undici
 
 
 def facts() -> str:
@@ -18,7 +18,8 @@ def facts() -> str:
         f"cores     {cores}, load {_load()}\n"
         f"machine   {_processor()}, {platform.system()} {platform.release()}\n"
         f"python    {platform.python_implementation()} {sys.version.split()[0]}\n"
-        f"versions  {versions}"
+        f"versions  {versions}\n"
+        f"node      {undici.versions()}"
     )
 
 

@@ -5,7 +5,23 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
-DISTRIBUTIONS = ("aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries")
+DISTRIBUTIONS = ("aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries", "httpx2")
+
+
+class Absent(Exception):
+    """A peer cannot be measured here; the message says why in a few words."""
+
+
+def need(module: str) -> Any:
+    """Return the imported module.
+
+    Raises:
+        Absent: it is not installed.
+    """
+    found = find(module)
+    if found is None:
+        raise Absent("not installed")
+    return found
 
 
 def find(module: str) -> Any | None:

@@ -23,6 +23,7 @@ NOTES = """\
 A ratio is the median of the ratios of paired, interleaved rounds; ± is half its 95 % interval, and ? marks one above 5 %.
 Rounds go on until the spread is below 5 % or a bound is reached; the first round warms up and does not count.
 Garbage collector: run before and off during each sample of `limiter`, as it is by default everywhere else.
+Timings in `client`: comity and its transport measure every phase, httpx and httpx2 one duration, aiohttp and undici nothing.
 """
 
 

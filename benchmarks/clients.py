@@ -1,0 +1,93 @@
+"""Clients: each HTTP client that is compared, as a context manager whose value makes one GET and reads its body.
+
+Each measures as much of its own time as it does unasked:
+
+    comity, its transport    every phase: queue, pool, dns, connect, tls, upload, response, download
+    httpx, httpx2            one duration, from sending to the end of the body (`Response.elapsed`)
+    aiohttp, undici          nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, cast
+
+from benchmarks import peers
+from comity import AsyncClient, Request, Timeout
+from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.base import Base
+from comity.engine.call import Slot
+
+MOST = 500
+"""Requests in flight at most."""
+
+Get = Callable[[], Awaitable[object]]
+Client = Callable[[str, str], AbstractAsyncContextManager[Get]]
+"""Takes a server's URL, without a slash at the end, and a path."""
+
+
+@asynccontextmanager
+async def comity(url: str, path: str) -> AsyncIterator[Get]:
+    """Run a client with everything on: two rates, a bound, retries, all timeouts and a deadline; nothing waits."""
+    limits = Timeout(request=30, attempt=60)
+    rates = ["90000/s", "5000000/min"]
+    async with AsyncClient(url, rate=rates, concurrency=MOST, timeout=limits, deadline=60) as client:
+        yield partial(client.get, path)
+
+
+@asynccontextmanager
+async def transport(url: str, path: str) -> AsyncIterator[Get]:
+    """The same bytes on the wire, from a new request each time; no policy."""
+    alone = AiohttpTransport()
+    limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).headers(url)
+    yield lambda: alone.send(Request("GET", f"{url}{path}", defaults=headers), limits, slot)
+    await alone.aclose()
+
+
+class _FreeSlot:
+    """A Slot of no limiter."""
+
+    number = 1
+    deadline = None
+
+    def sent(self) -> None: ...
+    def answered(self) -> None: ...
+    def hear(self, status: int, headers: object) -> None: ...
+
+    @staticmethod
+    def time_left() -> None: ...
+
+
+@asynccontextmanager
+async def aiohttp(url: str, path: str) -> AsyncIterator[Get]:
+    """Run a session with as many connections as are in flight."""
+    module = peers.need("aiohttp")
+    async with module.ClientSession(connector=module.TCPConnector(limit=0)) as session:
+
+        async def get() -> object:
+            async with session.get(f"{url}{path}") as response:
+                return await response.read()
+
+        yield get
+
+
+@asynccontextmanager
+async def httpx(url: str, path: str, *, module: str = "httpx", **options: Any) -> AsyncIterator[Get]:
+    """Run httpx, or httpx2, with its own pool: 100 connections, of which 20 are kept. A larger one makes it slower.
+
+    Only its timeout is longer, as at 500 in flight most of them wait for that pool.
+    """
+    async with peers.need(module).AsyncClient(timeout=60, trust_env=False, **options) as client:
+        yield partial(client.get, f"{url}{path}")
+
+
+@asynccontextmanager
+async def httpx_retries(url: str, path: str) -> AsyncIterator[Get]:
+    """Run httpx with retries."""
+    async with httpx(url, path, transport=peers.need("httpx_retries").RetryTransport()) as get:
+        yield get
+
+
+httpx2: Client = partial(httpx, module="httpx2")
