@@ -26,7 +26,7 @@ from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
 from comity.errors import BadResponse, OptionsError
 from comity.policy.naming import named_options
-from comity.policy.outcome import Outcome
+from comity.policy.outcome import Outcome, asks_again
 from comity.policy.units import flag, integer, plain_function, required, seconds
 
 Verdict = str | Callable[[Response], float | timedelta | None]
@@ -95,7 +95,7 @@ class Accept:
         put(self, "equals", equals)
         put(self, "when", when)
 
-    def fits(self, response: Response, body: Body) -> bool:
+    def fits(self, response: Response, body: JsonBody) -> bool:
         """Return whether the conditions hold."""
         if self.status is not None and response.status_code not in self.status:
             return False
@@ -114,7 +114,7 @@ class Accept:
         return seconds(required(text, "accept.verdict")) if mark else None
 
 
-class Body:
+class JsonBody:
     """The JSON of an answer, parsed when the first rule asks for it."""
 
     def __init__(self, response: Response) -> None:
@@ -164,12 +164,12 @@ def judge(accept: tuple[Accept, ...], response: Response, exchange: Exchange[Res
     if exchange.error is not None:
         exchange.outcome = Outcome(status=response.status_code, retry_after=slot.retry_after)
         return
-    body = Body(response)
+    body = JsonBody(response)
     rule = next((rule for rule in accept if rule.fits(response, body)), None)
     if rule is None:
         return
     wait = rule.pause(response) if rule.counts_as == 429 else None
-    if wait is None and rule.counts_as >= 429:
+    if wait is None and asks_again(rule.counts_as):
         wait = slot.hint(rule.counts_as, response.headers.pairs)
     response.retry_after = response.retry_after if wait is None else wait / 1e9
     exchange.outcome = replace(exchange.outcome, counts_as=rule.counts_as, retry_after=wait)

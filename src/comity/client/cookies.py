@@ -111,7 +111,7 @@ class Cookies:
             self._put(cookie)
 
     def get(self, name: str, domain: str | None = None) -> str | None:
-        """Return the value of the cookie of a name, None when there is none; of several, the one set last."""
+        """Return the value of the cookie of a name, None when there is none; of several, of the one made last."""
         found = [each for each in self if each.name == name and domain in {None, each.domain}]
         return max(found, key=lambda each: each.made).value if found else None
 
