@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from comity.policy.attempt import Attempt, Timings
+from comity.policy.attempt import Attempt, Timings, joined
 from comity.policy.events import Event
 from comity.policy.outcome import Outcome
 
@@ -81,6 +81,11 @@ def test_an_attempt_survives_a_pickle_and_does_not_change():
     for record in (attempt, attempt.timings):
         with pytest.raises(AttributeError):
             record.number = record.dns = 1
+
+
+def test_the_attempts_of_a_second_call_are_numbered_on():
+    calls = [[Attempt(number=number, started_at=at, waited=0.0) for number in (1, 2)] for at in (0.0, 9.0)]
+    assert [(each.number, each.started_at) for each in joined(*calls)] == [(1, 0.0), (2, 0.0), (3, 9.0), (4, 9.0)]
 
 
 def test_an_event_reads_as_plain_values():

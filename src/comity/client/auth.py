@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -24,6 +23,7 @@ from comity.engine.call import Aside, Exchange, Settled
 from comity.engine.clock import Clock
 from comity.engine.moments import seconds_text
 from comity.errors import AuthFailed, InvalidRequest, OptionsError, RequestError, TimedOut
+from comity.policy.attempt import joined
 
 Sign = Callable[[Request], "HeaderInput | Awaitable[HeaderInput]"]
 """A function that returns the headers for a request, at once or as a coroutine."""
@@ -165,9 +165,9 @@ class Signer:
             await self._fetch(source, refused=self._fields)
             settled = await call()
         except RequestError as error:
-            error.attempts = (*before, *_numbered(error.attempts, len(before)))
+            error.attempts = joined(before, error.attempts)
             raise
-        settled.attempts = (*before, *_numbered(settled.attempts, len(before)))
+        settled.attempts = joined(before, settled.attempts)
         return settled
 
     async def _fetch(self, source: Renewing, refused: Given = ()) -> None:
@@ -229,7 +229,3 @@ def undressed(exchange: Exchange[Response], request: Request) -> None:
         head = getattr(exchange.error, "response", None)
         if head is not None:
             head.request = request
-
-
-def _numbered(attempts: Any, after: int) -> tuple[Any, ...]:
-    return tuple(replace(attempt, number=attempt.number + after) for attempt in attempts)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from comity.errors import Sent
 
@@ -82,3 +84,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return the attempt as plain values for JSON."""
         row = {name: getattr(self, name) for name in self.__struct_fields__}
         return row | {"timings": self.timings.as_dict()}
+
+
+def joined(before: Sequence[Attempt], after: Iterable[Attempt]) -> tuple[Attempt, ...]:
+    """Return the attempts of two calls as those of one: the numbers of the second go on where the first ended."""
+    return (*before, *(replace(attempt, number=len(before) + attempt.number) for attempt in after))
