@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from comity.client.async_client import AsyncClient as AsyncClient
     from comity.client.auth import Bearer as Bearer
     from comity.client.cookies import Cookies as Cookies
+    from comity.client.download import Downloaded as Downloaded
+    from comity.client.headers import Headers as Headers
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
     from comity.client.streamed import (
@@ -67,6 +69,8 @@ _HOMES = {
     "comity.client.async_client": ("AsyncClient",),
     "comity.client.auth": ("Bearer",),
     "comity.client.cookies": ("Cookies",),
+    "comity.client.download": ("Downloaded",),
+    "comity.client.headers": ("Headers",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),
     "comity.client.streamed": ("BlockingStreamedResponse", "StreamedResponse"),

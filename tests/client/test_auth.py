@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -329,6 +330,7 @@ async def test_a_failed_fetch_fails_all_who_wait_with_its_reason():
         assert {type(error) for error in errors} == {AuthFailed}
         assert len({id(error) for error in errors}) == 5
         assert "no token could be had (ValueError: client_secret=***" in str(errors[0])
+        assert re.search(r", in fetch at test_auth\.py:\d+\)", str(errors[0]))
         assert (login.calls, transport.requests) == (1, [])
 
 

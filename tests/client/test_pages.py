@@ -182,6 +182,16 @@ def test_what_is_no_url_is_a_bad_response(clock, value):
     clock.run(main())
 
 
+def test_a_number_where_a_url_should_be_names_the_way_for_it(clock):
+    _, api = client(clock, Answer(json={"next": 2}))
+
+    async def main():
+        with pytest.raises(BadResponse, match='say next="cursor:PATH=PARAM"'):
+            await take(api.paginate("/1", next="json:next"))
+
+    clock.run(main())
+
+
 def test_a_cursor_that_cannot_be_sent_is_a_bad_response(clock):
     _, api = client(clock, Answer(content=b'{"c": "\\ud800"}'))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import uuid
 from dataclasses import dataclass
 
 import pytest
@@ -144,6 +146,13 @@ def test_a_value_without_a_json_form_is_refused(value):
         Request("POST", URL, json=value)
 
 
+@pytest.mark.parametrize("value", [math.nan, {"a": [1.5, math.inf]}, [None, -math.inf], {1: math.nan}])
+def test_a_number_that_json_does_not_have_is_refused_and_never_sent_as_null(value):
+    """RFC 8259, 6"""
+    with pytest.raises(InvalidRequest, match="json cannot be encoded: NaN and infinity"):
+        Request("POST", URL, json=value)
+
+
 def test_two_bodies_are_refused():
     with pytest.raises(InvalidRequest, match="content and json"):
         Request("POST", URL, content="a", json=1)
@@ -184,10 +193,15 @@ def test_a_key_header_of_the_caller_stays_as_it_is():
     assert (request.headers.get_list("Idempotency-Key"), request.keyed) == (["mine"], True)
 
 
-@pytest.mark.parametrize("key", ["ü", "a\n", "x" * 256, 5])
+@pytest.mark.parametrize("key", ["ü", "a\n", "x" * 256, 5, uuid.UUID(int=5)])
 def test_a_key_that_no_header_can_carry_is_refused(key):
     with pytest.raises(InvalidRequest, match="idempotency_key"):
         Request("POST", URL, idempotency_key=key)
+
+
+def test_the_message_on_a_key_of_another_type_names_the_type():
+    with pytest.raises(InvalidRequest, match="idempotency_key is a UUID; text is needed"):
+        Request("POST", URL, idempotency_key=uuid.UUID(int=5))
 
 
 def test_a_header_replaces_the_default_of_its_name_and_none_leaves_it_out():

@@ -26,6 +26,8 @@ def test_an_unknown_name_comes_with_the_nearest():
         ("measured", 'rate=Rate("50/5s", measured=...)'),
         ("retries", "retry=Retry(retries=...)"),
         ("connect", "timeout=Timeout(connect=...)"),
+        ("token", "headers={...} for a header of its own"),
+        ("har", 'with client.har("calls.har"): ...'),
     ],
 )
 def test_an_option_of_a_part_comes_with_the_part_it_belongs_to(name, hint):

@@ -438,6 +438,13 @@ def test_a_retry_is_given_as_such_or_as_a_number_of_retries():
     assert Retry.of(None) == Retry()
 
 
+@pytest.mark.parametrize("retry", [{"attempts": 3}, "3", 2.5, Retry])
+def test_what_is_no_retry_is_named_as_it_was_given(retry):
+    with pytest.raises(OptionsError, match="it needs a Retry") as caught:
+        Retry.of(retry)
+    assert caught.value.option == "retry"
+
+
 def test_a_slot_is_given_back_during_waits_unless_asked():
     """CP-082: the request pool keeps it."""
     assert [Retry().hold_slot, Retry(hold_slot=True).hold_slot] == [False, True]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from inspect import isawaitable
+from pathlib import PurePath
+from types import TracebackType
 
 from msgspec.structs import replace
 
@@ -215,9 +217,30 @@ def bearer(token: object, option: str) -> str:
 
 
 def told(error: Exception) -> str:
-    """Return what a caller's function raised, in a line without secrets."""
+    """Return what a caller's function raised and where in it, in a line without secrets."""
     text = redact.text(str(error)[:200]).partition("\n")[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = next((trace for trace in _traces(error) if _root(trace) not in _OURS), None)
+    if place is None:
+        return said
+    code = place.tb_frame.f_code
+    return f"{said}, in {code.co_name} at {PurePath(code.co_filename).name}:{place.tb_lineno}"
+
+
+_OURS = frozenset({"comity", "asyncio", "concurrent"})
+"""Whose frames lie between a call and the function that the caller gave."""
+
+
+def _traces(error: Exception) -> Iterator[TracebackType]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _root(trace: TracebackType) -> str:
+    name: str = trace.tb_frame.f_globals.get("__name__", "")
+    return name.partition(".")[0]
 
 
 def undressed(exchange: Exchange[Response], request: Request) -> None:

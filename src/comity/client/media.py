@@ -102,8 +102,23 @@ def encode_json(value: object) -> bytes:
 
     Raises:
         TypeError: something in it has no JSON form.
+        ValueError: a number in it is NaN or infinite, which msgspec would write as null (RFC 8259 section 6 has neither).
     """
-    return msgspec.json.encode(value)
+    encoded = msgspec.json.encode(value)
+    if b"null" in encoded:
+        _check_numbers(value)
+    return encoded
+
+
+_STRICT = json.JSONEncoder(allow_nan=False, check_circular=False)
+
+
+def _check_numbers(value: object) -> None:
+    plain = msgspec.to_builtins(value, str_keys=True)
+    try:
+        _STRICT.encode(plain)
+    except ValueError:
+        raise ValueError("NaN and infinity are no numbers of JSON") from None
 
 
 class TooLong(ValueError):

@@ -76,8 +76,9 @@ def read(file: Any, what: str) -> bytes:
 
 def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:
     for name, value in pairs_of(data, "data"):
-        several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
-        for each in value if several else (value,):
+        # Iterables that mean one thing: their items would be sent without a word as values of their own.
+        one = isinstance(value, (str, bytes, bytearray, memoryview, Mapping)) or hasattr(value, "read")
+        for each in value if isinstance(value, Iterable) and not one else (value,):
             yield _name(name), _text(name, each)
 
 
@@ -90,8 +91,9 @@ def _name(name: object) -> str:
 
 def _text(name: object, value: object) -> bytes:
     if isinstance(value, bool) or not isinstance(value, (str, bytes, int, float)):
+        place = f"; a file belongs into files={{{name!r}: ...}}" if hasattr(value, "read") else ""
         raise InvalidRequest(
-            f"field {name!r} of the form is a {type(value).__name__}; text, bytes or a number is needed"
+            f"field {name!r} of the form is a {type(value).__name__}; text, bytes or a number is needed{place}"
         )
     return value if isinstance(value, bytes) else _encoded(str(value), f"field {name!r} of the form")
 

@@ -215,7 +215,9 @@ def _quoted_key(key: str | bool) -> str:
     """Return an Idempotency-Key field value: a quoted string (draft-ietf-httpapi-idempotency-key-header-07)."""
     if key is True:
         return f'"{uuid.uuid4()}"'
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
+    if not isinstance(key, str):
+        raise InvalidRequest(f"idempotency_key is a {type(key).__name__}; text is needed, or True for a new key")
+    if not _KEY.fullmatch(key):
         raise InvalidRequest("idempotency_key must be True or 1 to 255 printable ASCII characters")
     if len(key) > 1 and key[0] == key[-1] == '"':
         return key

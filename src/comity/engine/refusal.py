@@ -39,7 +39,7 @@ def refusal(
     common = {"request": request, "attempts": attempts}
     fate = "it was not sent again" if attempts else "it was not sent"
     if ticket.state is State.CLOSED:
-        return ClientClosed(f"closed before its turn came; {fate}", **common)
+        return ClientClosed(f"the client or limiter is closed; {fate}", **common)
     if ticket.state is State.BLOCKED:
         hold = gate.core.hold
         seconds, until = max(0, hold - now) / 1e9, moment(gate.clock, hold)

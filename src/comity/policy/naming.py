@@ -27,8 +27,15 @@ _ELSEWHERE = {
         "it belongs to a client's TLS: tls=TLS({}=...)",
     ),
     **dict.fromkeys(("tls", "proxy", "max_body"), "it belongs to a client: AsyncClient({}=...)"),
+    **dict.fromkeys(("token", "api_key", "bearer"), "say auth=Bearer(...), or headers={{...}} for a header of its own"),
+    "har": 'a client records one while it is open: with client.har("calls.har"): ...',
+    "stream": "an answer is streamed by client.stream(method, url)",
+    "limits": "say max_connections=..., and concurrency=... for each host",
+    "http2": "comity speaks HTTP/1.1",
+    "trust_env": "the environment is never asked; say proxy=... and tls=TLS(...)",
+    "event_hooks": "say on_event=...",
 }
-"""Options that are often looked for one level too high, and where they belong."""
+"""Options that are often looked for one level too high or by the name of another library, and where they belong."""
 
 
 def unusable(option: str, value: object, allowed: str = "", hint: str = "", *, reason: str = "") -> OptionsError:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from comity.errors import OptionsError, Sent
 from comity.policy.backoff import Backoff
-from comity.policy.naming import check_choice, named_options
+from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.outcome import Failure, Outcome, asks_again
 from comity.policy.units import Seconds, as_ns, duration, flag, integer, plain_function, required, seconds, to_seconds
 
@@ -156,10 +156,10 @@ class Retry:
         """
         if isinstance(value, Retry):
             return value
-        if not callable(value):
+        if value is None or isinstance(value, int):
             return cls(retries=value)
-        if isinstance(value, type):
-            raise OptionsError("retry", value, "a Retry(...), a number of retries or a function of RetryInfo")
+        if isinstance(value, type) or not callable(value):
+            raise unusable("retry", value, "a Retry(...), a number of retries or a function of RetryInfo")
         return cls(attempts=_UNBOUNDED, refusals=0, backoff=value)
 
     def repeatable(self, request: Any) -> bool:
