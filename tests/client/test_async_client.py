@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from comity.client.async_client import AsyncClient
-from comity.client.decoding import ACCEPTED
+from comity.client.codings import ACCEPTED
 from comity.errors import BadResponse, InvalidRequest, OptionsError, RequestError, StatusError
 from comity.policy.backoff import Backoff
 from comity.policy.options import Policy

@@ -10,7 +10,8 @@ import brotli
 import pytest
 from hypothesis import given, strategies as st
 
-from comity.client.decoding import ACCEPTED, Body, Damaged, Undecodable
+from comity.client.codings import ACCEPTED, Damaged, Undecodable
+from comity.client.decoding import Body
 from tests.client.scripted import packed
 
 if sys.version_info >= (3, 14):

@@ -7,7 +7,7 @@ from copy import copy
 from comity import redact
 from comity.client import address
 from comity.client.address import Origin
-from comity.client.decoding import ACCEPTED
+from comity.client.codings import ACCEPTED
 from comity.client.headers import HeaderInput, Headers, checked, merged
 from comity.client.user_agent import user_agent
 from comity.errors import InvalidRequest, OptionsError

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from aiohttp.http_exceptions import HttpProcessingError
 
 from comity import redact
-from comity.client.decoding import Damaged, Undecodable
+from comity.client.codings import Damaged, Undecodable
 from comity.client.proxy import ProxyFailed
 from comity.client.request import Request
 from comity.client.tls import explain

@@ -10,7 +10,8 @@ from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
 from comity.client.codec import codings, request_head, response_headers
-from comity.client.decoding import Body, Damaged, Undecodable
+from comity.client.codings import Damaged, Undecodable
+from comity.client.decoding import Body
 from comity.client.failure import AttemptProgress, translate
 from comity.client.pool import Pool
 from comity.client.request import Request
