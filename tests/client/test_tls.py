@@ -8,6 +8,7 @@ import os
 import pickle
 import ssl
 import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -268,10 +269,8 @@ def test_elsewhere_a_private_file_holds_it_and_is_removed_at_once(monkeypatch, t
         load(self, path, **options)
 
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", watched)
-    try:
+    with pytest.raises(OptionsError) if passphrase == "wrong" else nullcontext():
         TLS(cert=CLIENT_CERT, key=ENCRYPTED_KEY, passphrase=passphrase)
-    except OptionsError:
-        assert passphrase == "wrong"
     assert modes == [0o600]
     assert list(tmp_path.iterdir()) == []
 

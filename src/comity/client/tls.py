@@ -27,7 +27,12 @@ Pem = str | bytes
 
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\s.*?-----END \1-----", re.DOTALL)
 _BEGIN = b"-----BEGIN "
-_CERTIFICATES = ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
+_LABELS = {
+    "CERTIFICATE": re.compile(rb"(?:X509 |TRUSTED )?CERTIFICATE"),
+    "PRIVATE KEY": re.compile(rb"[A-Z0-9 ]*PRIVATE KEY"),
+}
+"""How blocks of each kind may be labelled."""
+
 _LONGEST_PATH = 1024
 _LONGEST_PASSPHRASE = 1024  # OpenSSL's PEM_BUFSIZE
 
@@ -204,14 +209,14 @@ def _context(tls: TLS) -> ssl.SSLContext:
 def _trust(context: ssl.SSLContext, content: bytes, option: str) -> None:
     # Only the blocks: text around them may hold letters that OpenSSL's reader refuses.
     try:
-        context.load_verify_locations(cadata=_blocks(content, option, _CERTIFICATES).decode("ascii"))
+        context.load_verify_locations(cadata=_blocks(content, option, "CERTIFICATE").decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise _refused(option, reason=f"OpenSSL cannot read it as certificates{_why(error)}") from None
 
 
 def _identify(context: ssl.SSLContext, cert: bytes, key: bytes, passphrase: bytes | None) -> None:
-    chain = _blocks(cert, "tls.cert", _CERTIFICATES)
-    private = _blocks(key, "tls.key", ("PRIVATE KEY",), suffix=True)
+    chain = _blocks(cert, "tls.cert", "CERTIFICATE")
+    private = _blocks(key, "tls.key", "PRIVATE KEY")
     asked = False
 
     def password() -> bytes:
@@ -234,15 +239,10 @@ def _identify(context: ssl.SSLContext, cert: bytes, key: bytes, passphrase: byte
         raise _refused("tls.cert", reason=reason) from None
 
 
-def _blocks(content: bytes, option: str, labels: Sequence[str], *, suffix: bool = False) -> bytes:
-    """Return the PEM blocks with these labels (or, with `suffix`, with labels that end so)."""
-    found = []
-    for block in _BLOCK.finditer(content):
-        label = block[1].decode()
-        if label.endswith(labels[0]) if suffix else label in labels:
-            found.append(block[0])
+def _blocks(content: bytes, option: str, kind: str) -> bytes:
+    found = [block[0] for block in _BLOCK.finditer(content) if _LABELS[kind].fullmatch(block[1])]
     if not found:
-        raise _refused(option, f"a PEM block {labels[0]}", reason="it holds none")
+        raise _refused(option, f"a PEM block {kind}", reason="it holds none")
     return b"\n".join(found)
 
 
