@@ -230,3 +230,70 @@ def test_the_url_may_be_an_object(clock):
     """HT-001"""
     api, times = client(clock, Answer(202), Answer(200, json=1))
     assert (clock.run(api.poll(URL("http://h/1"), every=1)).data, len(times)) == (1, 2)
+
+
+def started(clock, *after, target="/jobs/7?full=1", **headers):
+    """Return the client, the answer to a POST that names a status, the URLs asked since, and when."""
+    seen = []
+    entries = [Answer(202, headers={"Location": target, **headers}), *after]
+
+    def answer(request):
+        seen.append((request.url, clock.now() / 1e9))
+        return entries.pop(0)
+
+    api = AsyncClient("http://me:pw@h/v1", transport=ScriptedTransport(answer), clock=clock)
+    response = clock.run(api.post("/jobs"))
+    seen.clear()
+    return api, response, seen
+
+
+def test_the_answer_that_took_the_work_on_names_the_status_relative_to_itself(clock):
+    """RFC 7240, 4.1"""
+    api, response, seen = started(clock, Answer(202), Answer(200, json={"rows": 3}))
+    assert clock.run(api.poll(response, into=Report)) == Report(3)
+    assert [url for url, _ in seen] == ["http://h/jobs/7?full=1"] * 2
+
+
+def test_its_hint_holds_for_the_first_look_too(clock):
+    """RA-11"""
+    api, response, seen = started(clock, 200, **{"Retry-After": "10"})
+    began = clock.now() / 1e9
+    clock.run(api.poll(response))
+    assert 10 <= seen[0][1] - began <= 12
+
+
+def test_without_a_hint_the_first_look_is_at_once(clock):
+    api, response, seen = started(clock, 200)
+    began = clock.now() / 1e9
+    clock.run(api.poll(response))
+    assert seen[0][1] == began
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("https://elsewhere.example/jobs/7", r"names the status '.*', which is not at http://h"),
+        ("http://h:99/7", "which is not at"),
+        ("//", "which cannot be asked for"),
+    ],
+)
+def test_a_status_that_is_not_to_be_asked_for_is_a_bad_response(clock, target, says):
+    api, response, seen = started(clock, 200, target=target)
+
+    async def main():
+        with pytest.raises(BadResponse, match=says):
+            await api.poll(response)
+
+    clock.run(main())
+    assert seen == []
+
+
+def test_an_answer_that_names_no_status_is_a_bad_response(clock):
+    api, times = client(clock, 202)
+
+    async def main():
+        with pytest.raises(BadResponse, match="names no status: it has no Location"):
+            await api.poll(await api.post("/jobs"))
+
+    clock.run(main())
+    assert len(times) == 1

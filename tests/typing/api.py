@@ -61,6 +61,7 @@ def the_synchronous_client_has_the_same_types() -> None:
         assert_type(next(api.paginate("/users", into=list[User])), list[User])
         assert_type(api.poll("/jobs/1", deadline="5min"), comity.Response)
         assert_type(api.poll("/jobs/1", into=Record, priority=1), Record)
+        assert_type(api.poll(api.post("/jobs"), into=Record), Record)
         api.get("/users", into=User, priorty=1)  # type: ignore[call-overload]
     comity.Client("https://api.example.com", rat="100/min")  # type: ignore[call-arg]
 

@@ -1,27 +1,25 @@
 """Pages: a list that an API hands out in pieces, each naming the next.
 
-Only pages of the origin that was asked first are followed: whatever the caller sends along (headers, credentials) is meant
-for it. A page that was there before would be the beginning of a circle, and is an error.
+Only pages of the origin that was asked first are followed. A page that was there before would be the beginning of a circle,
+and is an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote_plus
+from urllib.parse import unquote_plus
 
-from comity import redact
 from comity.client import address
-from comity.client.address import Address, Url
+from comity.client.address import Url
 from comity.client.json_path import MISSING, JsonPath
+from comity.client.lead import first_of, lead, misled, whole
 from comity.client.links import target_of
-from comity.client.redirects import resolve
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.verbs import Ask
-from comity.errors import BadResponse, InvalidRequest, OptionsError
+from comity.errors import InvalidRequest, OptionsError
 from comity.policy.units import integer, plain_function
 
 T = TypeVar("T")
@@ -29,6 +27,7 @@ T = TypeVar("T")
 NextPage = str | Callable[[Response], "str | None"]
 """Where the next page is named: "link", "json:PATH", "cursor:PATH=PARAM", or a function that returns its URL or None."""
 
+_WHAT = "the next page"
 _FORM = '"link", "json:PATH", "cursor:PATH=PARAM" or a function of the answer'
 
 
@@ -63,7 +62,7 @@ async def _followed(
     ask: Ask, url: Url, options: Mapping[str, Any], finder: _Finder, *, most: int | None, show: Callable[[Response], T]
 ) -> AsyncGenerator[T, None]:
     response: Response = await ask("GET", url, options)
-    first = response.history[0].request if response.history else response.request
+    first = first_of(response)
     later = {name: value for name, value in options.items() if name != "params"}
     seen = {_mark(first.url)}
     count = 1
@@ -74,11 +73,11 @@ async def _followed(
         target = finder(response, first)
         if target is None:
             return
-        page = _checked(response, first, target)
+        page = lead(response, target, first, _WHAT)
         if _mark(page.url) in seen:
-            raise _bad(response, page.url, "which was there before")
+            raise misled(response, page.url, _WHAT, "which was there before")
         seen.add(_mark(page.url))
-        response = await ask("GET", _with_userinfo(page, first), later)
+        response = await ask("GET", whole(page), later)
         count += 1
 
 
@@ -131,35 +130,9 @@ def _with_cursor(response: Response, first: Request, path: JsonPath, param: str)
     try:
         return address.with_params(f"{head}?{'&'.join(kept)}" if kept else head, {param: text})
     except InvalidRequest as error:
-        raise _bad(response, first.url, f"with a cursor that cannot be sent: {error}") from None
-
-
-def _checked(response: Response, first: Request, target: str) -> Address:
-    """Return where the next page is.
-
-    Raises:
-        BadResponse: it cannot be asked for, or not here.
-    """
-    try:
-        found = address.parse(resolve(response.request.address, target.strip()))
-    except InvalidRequest as error:
-        raise _bad(response, target, f"which cannot be asked for: {error}") from None
-    if found.origin != first.address.origin:
-        raise _bad(response, target, f"which is not at {first.address.origin}")
-    return replace(found, userinfo=first.address.userinfo)
-
-
-def _with_userinfo(page: Address, first: Request) -> str:
-    userinfo = first.address.userinfo
-    if not userinfo:
-        return page.url
-    return f"{page.origin.scheme}://{quote(userinfo, safe=':')}@{page.origin.authority}{page.target}"
+        raise misled(response, first.url, _WHAT, f"with a cursor that cannot be sent: {error}") from None
 
 
 def _mark(url: str) -> bytes:
     """Return what is kept of a page's URL: so little that a million pages need no memory to speak of."""
     return blake2b(url.encode(errors="surrogatepass"), digest_size=16).digest()
-
-
-def _bad(response: Response, target: str, why: str) -> BadResponse:
-    return response.bad(f"{response.line()}; it names the next page {redact.url(target[:300])!r}, {why}")

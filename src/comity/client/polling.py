@@ -18,6 +18,7 @@ from typing import Any
 
 from comity.client import media
 from comity.client.address import Url
+from comity.client.lead import first_of, lead, whole
 from comity.client.options import RequestOptions
 from comity.client.response import Response
 from comity.client.verbs import Ask
@@ -73,24 +74,39 @@ class Poll:
         self._deadline = duration(deadline, "deadline", minimum=0.001)
         self._clock, self._draw, self._sleep = clock, draw, sleep
 
-    async def until_done(self, ask: Ask, url: Url, options: Mapping[str, Any]) -> Response:
+    async def until_done(self, ask: Ask, where: Url | Response, options: Mapping[str, Any]) -> Response:
         """Ask until an answer is the last one, and return it.
 
+        Args:
+            ask: sends one request.
+            where: the URL of the status, or the answer that names it.
+            options: of every request.
+
         Raises:
+            BadResponse: an answer that was given names no status that can be asked for.
             TimedOut: the next request would come after the deadline; `phase` is "deadline".
         """
         began = self._clock.now()
         end = None if self._deadline is None else began + seconds(self._deadline)
+        url = where
+        if isinstance(where, Response):
+            url = status_of(where)
+            if where.retry_after is not None or next_poll(where) is not None:
+                await self._pause(where, began, end)
         while True:
             left = {} if end is None else {"deadline": max(0.001, (end - self._clock.now()) / NS)}
             response: Response = await ask("GET", url, {**options, **left})
             if self._finished(response):
                 return response
-            now = self._clock.now()
-            wait = self.wait(response, (now - began) / NS)
-            if end is not None and now + seconds(wait) >= end:
-                raise self._too_late(response, wait)
-            await self._sleep(wait)
+            await self._pause(response, began, end)
+
+    async def _pause(self, response: Response, began: int, end: int | None) -> None:
+        """Wait until the next look."""
+        now = self._clock.now()
+        wait = self.wait(response, (now - began) / NS)
+        if end is not None and now + seconds(wait) >= end:
+            raise self._too_late(response, wait)
+        await self._sleep(wait)
 
     def wait(self, response: Response, elapsed: float) -> float:
         """Return the seconds until the next request.
@@ -128,6 +144,18 @@ class Poll:
             request=response.request,
             attempts=response.attempts,
         )
+
+
+def status_of(response: Response) -> str:
+    """Return the URL of the status that an answer names in its Location (RFC 7240 section 4.1).
+
+    Raises:
+        BadResponse: it names none, or one that cannot be asked for with what was meant for its own origin.
+    """
+    target = response.headers.get("location")
+    if target is None:
+        raise response.bad(f"{response.line()} and names no status: it has no Location")
+    return whole(lead(response, target, first_of(response), "the status"))
 
 
 def next_poll(response: Response) -> float | None:

@@ -223,14 +223,14 @@ class Series(Verbs):
         return pages.pages(self._ask, url, options, next_page=next, max_pages=max_pages, show=show)
 
     @overload
-    async def poll(self, url: Url, *, into: None = None, **options: Unpack[PollOptions]) -> Response: ...
+    async def poll(self, url: Url | Response, *, into: None = None, **options: Unpack[PollOptions]) -> Response: ...
     @overload
-    async def poll(self, url: Url, *, into: type[T], **options: Unpack[PollOptions]) -> T: ...
+    async def poll(self, url: Url | Response, *, into: type[T], **options: Unpack[PollOptions]) -> T: ...
     @overload
-    async def poll(self, url: Url, *, into: object, **options: Unpack[PollOptions]) -> Any: ...
+    async def poll(self, url: Url | Response, *, into: object, **options: Unpack[PollOptions]) -> Any: ...
     async def poll(
         self,
-        url: Url,
+        url: Url | Response,
         *,
         done: Done | None = None,
         every: Seconds | None = None,
@@ -243,7 +243,8 @@ class Series(Verbs):
         The server says when to look again, by `nextPollMs` in the body or by Retry-After; the waits are spread by a fifth.
 
         Args:
-            url: of the status.
+            url: of the status; or the answer that took the work on, whose Location names it, at the same origin, and whose
+                hint of when to look is obeyed.
             done: a function that says whether an answer is the last; by default one that is not 202 and has no
                 `nextPollMs` in its body.
             every: seconds (or text) between two requests where the server names no time; by default 2 s at first, later
@@ -255,10 +256,11 @@ class Series(Verbs):
         Raises:
             OptionsError: an option cannot be used.
             TimedOut: the next look would come after the deadline.
+            BadResponse: the answer that was given names no status.
             RequestError: a look failed, as for `request`.
 
         Example:
-            report = await api.poll("/reports/7", deadline="10min")
+            report = await api.poll(await api.post("/reports", json={"year": 2030}), deadline="10min")
         """
         if into is not None:
             typed.check_type(into)
