@@ -25,6 +25,7 @@ from tests.client.scripted import Peer, Scripted, answer, hang, in_turn, ok, onc
 
 TRUSTING = TLS(ca=CA)
 SHORT = 0.05
+NO_HTTP = "it answered with something that is no HTTP"
 
 
 @pytest.fixture
@@ -261,11 +262,11 @@ async def test_a_proxy_is_its_clients_alone_and_none_comes_from_the_environment(
         (b"HTTP/1.1 299\r\n\r\nHTTP/1.1 200 OK\r\n", "it sent more than an answer", ""),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 403 No\r\n\r\n", "it answered 403 Forbidden", "403"),
         (b"HTTP/1.1 999 Odd\r\n\r\n", "it answered 999", "999"),
-        (b"SSH-2.0-OpenSSH\r\n", "no HTTP", ""),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "no HTTP", ""),
-        (b"HTTP/1.1 abc\r\n\r\n", "no HTTP", ""),
-        (b"HTTP/1.1 2000 OK\r\n\r\n", "no HTTP", ""),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2 * MAX_ANSWER, f"more than {MAX_ANSWER} bytes", ""),
+        (b"SSH-2.0-OpenSSH\r\n", NO_HTTP, ""),
+        (b"\x15\x03\x01\x00\x02\x02\x46", NO_HTTP, ""),
+        (b"HTTP/1.1 abc\r\n\r\n", NO_HTTP, ""),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", NO_HTTP, ""),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2 * MAX_ANSWER, f"it answered with more than {MAX_ANSWER} bytes", ""),
         (b"HTTP/1.1 200 OK\r\nX:", "it hung up", ""),
     ],
 )
@@ -274,9 +275,7 @@ async def test_a_proxy_that_opens_no_tunnel_is_a_failed_connection(target, says,
     async with ConnectProxy(says=says) as proxy:
         url = proxy.url_for("me:SECRET")
         error = await failed(AsyncClient(target.url, proxy=url, tls=TRUSTING, retry=0))
-        assert f"through the proxy {proxy.url} ({text}" in str(error) or (
-            text in str(error) and proxy.url in str(error)
-        )
+        assert f" through the proxy {proxy.url} ({text}" in str(error)
         assert (error.sent, error.phase, error.code) == ("no", "connect", code)
         assert "SECRET" not in repr(error) + "".join(traceback.format_exception(error))
         await proxy.until(lambda proxy: proxy.open == 0)
