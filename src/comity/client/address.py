@@ -1,7 +1,8 @@
 """Address: where a URL leads, without changing a byte of what follows the host.
 
 A URL is sent as it was given (a signed query would break otherwise). Only what no request line can carry is touched:
-blanks and characters beyond ASCII are percent-encoded, a fragment stays here; control characters and halves of surrogate pairs are refused.
+blanks and characters beyond ASCII are percent-encoded, a fragment stays here; control characters and halves of surrogate
+pairs are refused.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from inspect import isawaitable
@@ -18,6 +17,7 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from comity import redact
+from comity.client.basic import basic
 from comity.client.headers import Given, HeaderInput, checked, merged
 from comity.client.request import Request
 from comity.client.response import Response
@@ -92,7 +92,7 @@ class _Basic(Auth):
     def __init__(self, user: str, password: str) -> None:
         if ":" in user or not (user + password).isprintable():
             raise OptionsError("auth", redact.MASK, "a user without colon, and no control characters")
-        self._fields = (("Authorization", f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"),)
+        self._fields = (("Authorization", basic(f"{user}:{password}".encode())),)
 
     async def headers(self, request: Request) -> Given:  # noqa: ARG002 - the same for all
         return self._fields

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from base64 import b64encode
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, cast
@@ -16,6 +15,7 @@ from typing import Final, cast
 from comity import redact
 from comity.client import address
 from comity.client.address import Origin
+from comity.client.basic import basic
 from comity.errors import InvalidRequest, OptionsError
 
 MAX_ANSWER = 64 * 1024
@@ -75,7 +75,7 @@ class Proxy:
             raise OptionsError("proxy", shown, _FORM, reason=str(error)) from None
         if parsed.target != "/" or "#" in given:
             raise OptionsError("proxy", shown, _FORM, reason="a proxy has no path, query or fragment")
-        return cls(parsed.origin, _basic(parsed.userinfo) if parsed.userinfo else None)
+        return cls(parsed.origin, basic(parsed.userinfo) if parsed.userinfo else None)
 
     def connect(self, target: Origin) -> bytes:
         """Return the request that asks for a tunnel to `target`."""
@@ -172,12 +172,6 @@ class Tunnel(asyncio.Protocol):
         self._over, self._failure = True, failure
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-def _basic(userinfo: bytes) -> str:
-    # The scheme as everybody writes it: some proxies compare it with case, against RFC 9110 section 11.1.
-    pair = userinfo if b":" in userinfo else userinfo + b":"
-    return f"Basic {b64encode(pair).decode()}"
 
 
 def _code(head: bytes) -> int:

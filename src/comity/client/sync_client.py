@@ -78,8 +78,9 @@ class Client:
     so does the end of a client that was forgotten. In a child process a client begins anew.
 
     `on_event`, backoff functions and the predicates of `retry`, `accept` and `poll` are called in the thread that asks, by
-    several threads at once if several ask; for the requests of `map`, in the client's own. What `auth` is made of may be coroutines and is called in the client's own
-    thread: a function of the request has to be quick there, and cannot use this same client.
+    several threads at once if several ask; for the requests of `map`, in the client's own. What `auth` is made of may be
+    coroutines and is called in the client's own thread: a function of the request has to be quick there, and cannot use
+    this same client.
 
     Ctrl-C in a call cancels its request.
 
