@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -104,5 +103,5 @@ def test_an_event_reads_as_plain_values():
 
 @pytest.mark.parametrize("value", [Outcome(status=200), Event(type="queued", host="a", at=0.0)])
 def test_what_happened_does_not_change(value):
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         value.status = 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from comity.errors import OptionsError
 from comity.policy.backoff import Backoff
@@ -259,7 +260,7 @@ def test_the_request_pool_waits_a_repeated_429_exactly_too():
 def test_the_request_pool_clamps_a_long_hint_and_sends_early():
     """CP-030 CP-074: capped at maxRetryAfter, 60 s by default."""
     assert after(POST, retry=POOL, status=429, retry_after=90 * NS) == at(60, "429", pause=60)
-    short = replace(POOL, max_retry_after=0.4)
+    short = dataclasses.replace(POOL, max_retry_after=0.4)
     assert after(POST, retry=short, status=429, retry_after=30 * NS) == at(0.4, "429", pause=0.4)
 
 
@@ -453,7 +454,7 @@ def test_a_slot_is_given_back_during_waits_unless_asked():
 def test_the_longest_wait_taken_from_a_server_is_a_minute_by_default():
     """CP-030: maxRetryAfter is 60000 ms."""
     assert Retry().max_retry_after_ns == 60 * NS
-    assert replace(Retry(), max_retry_after="5min").max_retry_after_ns == 300 * NS
+    assert dataclasses.replace(Retry(), max_retry_after="5min").max_retry_after_ns == 300 * NS
 
 
 # Whatever happens

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from comity.client.json_path import MISSING, JsonPath
 from comity.client.response import Response

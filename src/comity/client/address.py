@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
+
+import msgspec
 
 from comity import redact
 from comity.client.pairs import pairs_of
@@ -35,8 +36,7 @@ _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _END_OF_AUTHORITY = re.compile(r"[/?#\\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True, gc=False):
     """Scheme, host and port of a server.
 
     Args:
@@ -62,8 +62,7 @@ class Origin:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, gc=False):
     """A URL taken apart.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from comity.client.accept import judge
 from comity.client.auth import Signer, undressed

@@ -5,8 +5,9 @@ Only the origin that was asked first is asked again: whatever the caller sends a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from comity import redact
 from comity.client import address

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from comity.client.accept import Accept
 from comity.client.auth import Auth
@@ -16,8 +17,7 @@ from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 
 
-@dataclass(slots=True, kw_only=True)
-class Terms:
+class Terms(msgspec.Struct, kw_only=True, eq=False):
     """What a call says of how it is made; all of it is checked.
 
     Args:

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from comity.engine.gate import Gate
 from comity.errors import RequestError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
@@ -24,8 +26,8 @@ class Aside:
     until: Callable[[], Awaitable[object]]
 
 
-@dataclass(slots=True, kw_only=True)
-class Call:
+# Structs, as every request makes one of each.
+class Call(msgspec.Struct, kw_only=True, eq=False):
     """One request, as far as the engine has to know it.
 
     Args:
@@ -55,8 +57,7 @@ class Call:
     needs: Callable[[], Aside | None] | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Exchange(Generic[T]):
+class Exchange(msgspec.Struct, Generic[T], kw_only=True, eq=False):
     """What one wire attempt came to.
 
     Args:
@@ -72,8 +73,7 @@ class Exchange(Generic[T]):
     timings: Timings = NO_TIMINGS
 
 
-@dataclass(slots=True, kw_only=True)
-class Settled(Generic[T]):
+class Settled(msgspec.Struct, Generic[T], kw_only=True, eq=False):
     """How a request ended.
 
     Args:
@@ -91,34 +91,34 @@ class Settled(Generic[T]):
     until: int | None = None
 
 
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """The right to send once; the transport says what became of it.
 
     Attributes:
         number: of the attempt, from 1.
         deadline: ns on the engine's clock, or None: the attempt must be over by then; see `time_left`.
+        queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
+        wall: when it started, ns since the epoch.
         heard: the answer's head was told.
         retry_after: ns that it asks to wait, None when it names no time.
         whole: only the whole answer decides, as the caller has rules for bodies.
-        queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
-        wall: when it started, ns since the epoch.
         streamed: the head decides whatever it says, as the body is handed out before its end is known.
         again: the head was decided upon and its answer is not to be handed out: another attempt follows.
     """
 
-    __slots__ = (
-        "_decide", "_gate", "_ticket", "again", "deadline", "heard", "number", "queued", "retry_after", "streamed", "waited",
-        "wall", "whole",
-    )  # fmt: skip
-
-    def __init__(
-        self, gate: Gate, ticket: Ticket, number: int, deadline: int | None, decide: Callable[[Outcome], bool]
-    ) -> None:
-        self._gate, self._ticket, self._decide = gate, ticket, decide
-        self.number, self.deadline = number, deadline
-        self.heard = self.whole = self.streamed = self.again = False
-        self.retry_after: int | None = None
-        self.queued = self.waited = self.wall = 0
+    _gate: Gate
+    _ticket: Ticket
+    _decide: Callable[[Outcome], bool]
+    number: int
+    deadline: int | None
+    queued: int
+    waited: int
+    wall: int
+    heard: bool = False
+    retry_after: int | None = None
+    whole: bool = False
+    streamed: bool = False
+    again: bool = False
 
     def time_left(self) -> int | None:
         """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""

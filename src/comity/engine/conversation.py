@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
@@ -20,7 +21,7 @@ from comity.errors import QueueFull, RequestError
 from comity.policy.attempt import Attempt
 from comity.policy.feedback import end_attempt, learn
 from comity.policy.outcome import Outcome
-from comity.policy.retry import CallState, Decision, GiveUp, RetryAt, decide
+from comity.policy.retry import CallState, Decision, Done, GiveUp, RetryAt, decide
 from comity.policy.ticket import State, Ticket
 from comity.policy.windows import NEVER
 
@@ -49,7 +50,7 @@ def converse(
         HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: the turn did not come; nothing (more) was sent.
         OptionsError: the cost cannot be, or a backoff function returned something else than seconds.
     """
-    life = _Life(call, gate, draw, observe)
+    life = _Life(call, gate, draw, gate.clock.now(), observe)
     change = gate.change
     try:
         while True:
@@ -62,7 +63,9 @@ def converse(
             assert exchange is not None
             decision = life.judge(exchange)
             if not isinstance(decision, RetryAt):
-                return life.settled(exchange, decision)
+                return life.settled(exchange, decision)  # the `finally` ends the attempt: one step of the gate for both
+            change(life.end)
+            life.tell()
             life.ticket.not_before = decision.at
     except GeneratorExit:  # nobody drives it any more: a forgotten coroutine is being destroyed
         change = gate.change_unwaiting
@@ -72,35 +75,26 @@ def converse(
         raise
     finally:
         change(life.leave)
+        life.tell()
 
 
 class _Life:
     """The books of one call."""
 
     __slots__ = (
-        "_began",
-        "_draw",
-        "_entered",
-        "_heard",
-        "_reporter",
-        "_sending",
-        "_started",
-        "_wall",
-        "attempts",
-        "call",
-        "ended",
-        "gate",
-        "state",
-        "ticket",
-    )
+        "_began", "_decided", "_draw", "_ended", "_entered", "_heard", "_judged", "_news", "_reporter", "_sending",
+        "_started", "_wall", "attempts", "call", "gate", "state", "ticket",
+    )  # fmt: skip
 
-    def __init__(self, call: Call, gate: Gate, draw: Callable[[], float], observe: Observe | None) -> None:
+    def __init__(self, call: Call, gate: Gate, draw: Callable[[], float], now: int, observe: Observe | None) -> None:
         self.call, self.gate, self._draw = call, gate, draw
         self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
-        self._began = self._entered = self._started = self.ended = gate.clock.now()
+        self._began = self._entered = self._started = self._ended = now
         self._wall = 0
-        self._sending = False
+        self._decided = self._sending = False
         self._heard: _Heard | None = None
+        self._judged: tuple[Outcome, Decision] | None = None
+        self._news: Callable[[], None] | None = None
         self.ticket = Ticket(call.priority, ())
         self.attempts: list[Attempt] = []
         self.state = CallState(
@@ -108,22 +102,25 @@ class _Life:
             keyed=call.keyed,
             replayable=call.replayable,
             deadline=call.deadline,
-            started=self._began,
+            started=now,
         )
 
     def enter(self, enter: Callable[[Ticket], bool]) -> bool:
         """Ask for a turn; return whether it is decided already."""
         call, ticket = self.call, self.ticket
-        self._entered = asked = max(self.gate.clock.now(), ticket.not_before)
+        if ticket.state is State.NEW:
+            asked = self._began
+            ticket.costs = self.gate.core.costs(call.cost)
+        else:
+            asked = max(self.gate.clock.now(), ticket.not_before)
+        self._entered = asked
         patience = NEVER if call.queue_timeout is None else asked + call.queue_timeout
         ticket.deadline = patience if call.deadline is None else min(patience, call.deadline)
-        if not self.attempts:
-            ticket.costs = self.gate.core.costs(call.cost)
         try:
-            decided = enter(ticket)
+            self._decided = decided = enter(ticket)
         except QueueFull as full:
             raise QueueFull(str(full), request=call.request, attempts=self.attempts) from None
-        if self._reporter and not decided and not ticket.not_before:
+        if self._reporter is not None and not decided and not ticket.not_before:
             self._reporter.queued(len(self.attempts) + 1)
         return decided
 
@@ -145,14 +142,12 @@ class _Life:
                 attempts=self.attempts,
             )
         self._sending, self._heard = True, None
-        self._started, self._wall = gate.clock.now(), gate.clock.wall()
-        number = len(self.attempts) + 1
-        if self._reporter:
-            self._reporter.started(number, waited=self._started - self.ended)
-        slot = Slot(gate, ticket, number, call.deadline, self._hear)
-        slot.queued, slot.waited = self._started - self._entered, self._started - self.ended
-        slot.wall = self._wall
-        return slot
+        self._started = started = self._entered if self._decided else gate.clock.now()
+        self._wall = wall = gate.clock.wall()
+        number, waited = len(self.attempts) + 1, started - self._ended
+        if self._reporter is not None:
+            self._reporter.started(number, waited=waited)
+        return Slot(gate, ticket, self._hear, number, call.deadline, started - self._entered, waited, wall)
 
     def step_aside(self) -> Aside | None:
         """Ask what the request needs before it is sent; if there is such a thing, give its turn back."""
@@ -163,9 +158,8 @@ class _Life:
         return aside
 
     def judge(self, exchange: Exchange[Any]) -> Decision:
-        """Decide what follows an attempt, unless its head did; give back, count and learn in one step of the gate."""
-        call, gate, heard = self.call, self.gate, self._heard
-        now = gate.clock.now()
+        """Decide what follows an attempt, unless its head did; `end` or `leave` has to follow."""
+        heard, now = self._heard, self.gate.clock.now()
         self._sending = False
         if heard is None:
             outcome, decision = exchange.outcome, self._decide(exchange.outcome, now)
@@ -175,24 +169,30 @@ class _Life:
             assert heard.decision is not None
             outcome = exchange.outcome = heard.outcome
             decision = heard.decision
-        attempt = self._attempt(exchange, decision)
-        self.attempts.append(attempt)
-        keep_slot = call.retry.hold_slot and isinstance(decision, RetryAt)
-        new_episode = heard is not None and heard.new_episode
-
-        def end(now: int) -> None:
-            nonlocal new_episode
-            if heard is None:
-                new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
-            else:
-                gate.core.release(self.ticket, now, keep_slot=keep_slot)
-            gate.tally.count(attempt.number, outcome)
-
-        gate.change(end)
-        if self._reporter:
-            self._reporter.ended(attempt, decision, now, new_episode=new_episode)
-        self.ended = now
+        self.attempts.append(self._attempt(exchange, decision))
+        self._judged, self._ended = (outcome, decision), now
         return decision
+
+    def end(self, now: int) -> None:
+        """Give back, count and learn from the attempt that was judged; a step of the gate."""
+        assert self._judged is not None
+        (outcome, decision), self._judged = self._judged, None
+        gate, heard, attempt = self.gate, self._heard, self.attempts[-1]
+        keep_slot = self.call.retry.hold_slot and isinstance(decision, RetryAt)
+        if heard is None:
+            new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
+        else:
+            gate.core.release(self.ticket, now, keep_slot=keep_slot)
+            new_episode = heard.new_episode
+        gate.tally.count(attempt.number, outcome)
+        if self._reporter is not None:
+            self._news = partial(self._reporter.ended, attempt, decision, self._ended, new_episode=new_episode)
+
+    def tell(self) -> None:
+        """Tell who observes what the last step of the gate came to, now that nobody waits for its lock."""
+        news, self._news = self._news, None
+        if news is not None:
+            news()
 
     def settled(self, exchange: Exchange[T], decision: Decision) -> Settled[T]:
         """Return how the call ended."""
@@ -209,12 +209,14 @@ class _Life:
         """Tell that the call ends with an error of its own instead of an attempt's outcome."""
         if isinstance(error, RequestError) and not error.attempts:
             error.attempts = tuple(self.attempts)
-        if self._reporter:
+        if self._reporter is not None:
             self._reporter.failed(len(self.attempts) + self._sending, error)
 
     def leave(self, now: int) -> None:
         """Give back whatever the call still holds; a step of the gate."""
         ticket, gate = self.ticket, self.gate
+        if self._judged is not None:
+            self.end(now)
         gate.calls -= 1
         if self._sending:
             gate.tally.cut_short(len(self.attempts) + 1, sent=ticket.state is not State.GRANTED)
@@ -251,7 +253,7 @@ class _Life:
         return Attempt(
             number=len(self.attempts) + 1,
             started_at=self._wall / 1e9,
-            waited=(self._started - self.ended) / 1e9,
+            waited=(self._started - self._ended) / 1e9,
             status=outcome.status,
             error=None if error is None else f"{type(error).__name__}: {error}",
             sent=outcome.sent,
@@ -272,6 +274,8 @@ class _Heard:
 
 
 def _word(decision: Decision) -> str:
+    if isinstance(decision, Done):
+        return "done"
     if isinstance(decision, RetryAt):
         return "retry"
-    return decision.reason if isinstance(decision, GiveUp) else "done"
+    return decision.reason

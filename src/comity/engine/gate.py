@@ -68,8 +68,7 @@ class Gate:
         Raises:
             QueueFull: the queue is at its bound.
         """
-        loop = asyncio.get_running_loop()
-        return self._enter(ticket, lambda: LoopWaiter(self._alarm(loop)))
+        return self._enter(ticket, self._loop_waiter)
 
     def enter_thread(self, ticket: Ticket) -> bool:
         """Queue `ticket` for this thread; return whether it is decided already. If not, call `wait_thread`.
@@ -77,7 +76,7 @@ class Gate:
         Raises:
             QueueFull: the queue is at its bound.
         """
-        return self._enter(ticket, lambda: ThreadWaiter(self._crew))
+        return self._enter(ticket, self._thread_waiter)
 
     def wait_thread(self, ticket: Ticket) -> None:
         """Block this thread until `ticket` is decided."""
@@ -98,7 +97,8 @@ class Gate:
         """Run one step of the limiter with the time, admit who may start then, and wake them."""
         with self.lock:
             todo = self.step(step)
-        self._act(todo)
+        if todo is not None:
+            self._act(todo)
 
     def change_unwaiting(self, step: Step) -> None:
         """Do the same in the destructor of a forgotten coroutine, which must not wait for the lock.
@@ -112,11 +112,17 @@ class Gate:
             todo = self.step(step)
         finally:
             self.lock.release()
-        self._act(todo)
+        if todo is not None:
+            self._act(todo)
 
     def started(self, ticket: Ticket) -> None:
         """Note that the first byte was handed over."""
-        self.change(lambda now: self.core.started(ticket, now))
+        with self.lock:
+            now = self.clock.now()
+            self.core.started(ticket, now)
+            todo = self._rest(now)
+        if todo is not None:
+            self._act(todo)
 
     def answered(self, ticket: Ticket) -> None:
         """Note that the answer began."""
@@ -166,11 +172,15 @@ class Gate:
         """Run one step of the limiter, under the lock, and return what it leaves to do."""
         now = self.clock.now()
         step(now)
+        return self._rest(now)
+
+    def _rest(self, now: int) -> Todo | None:
+        """Return what a step that was made at `now` leaves to do."""
         return None if self.core.undisturbed(now) and not self._crew.leaderless else self._admit(now)
 
-    def _act(self, todo: Todo | None) -> None:
+    def _act(self, todo: Todo) -> None:
         """Do what a step left to do, and what that leaves in turn; no recursion, however long the line."""
-        left = [] if todo is None else [(self, todo)]
+        left = [(self, todo)]
         while left:
             gate, todo = left.pop()
             for alarm in todo.alarms:
@@ -206,6 +216,12 @@ class Gate:
         if crew.waiting and (crew.at > todo.wake_at or crew.leaderless):
             crew.at = min(crew.at, todo.wake_at)
             todo.alarms.append(crew)
+
+    def _loop_waiter(self) -> LoopWaiter:
+        return LoopWaiter(self._alarm(asyncio.get_running_loop()))
+
+    def _thread_waiter(self) -> ThreadWaiter:
+        return ThreadWaiter(self._crew)
 
     def _alarm(self, loop: asyncio.AbstractEventLoop) -> Alarm:
         alarm = self._alarms.get(loop)

@@ -36,6 +36,8 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def queued_for(self, queue: float) -> Timings:
         """Return the same phases with another time in the queue, in seconds."""
+        if queue == self.queue:
+            return self
         return Timings(
             queue=queue,
             pool=self.pool,

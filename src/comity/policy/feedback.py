@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comity.policy.limiter import HostLimiter
 from comity.policy.outcome import Outcome
-from comity.policy.retry import Decision, Done, GiveUp, RetryAt
+from comity.policy.retry import Decision, Done, GiveUp
 from comity.policy.ticket import Ticket
 
 
@@ -43,14 +43,15 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
     Returns:
         Whether a pause or block began.
     """
-    pause = decision.pause if isinstance(decision, RetryAt | GiveUp) else None
+    if isinstance(decision, Done) and not outcome.refused:
+        limiter.succeeded(ticket)
+        return False
+    pause = None if isinstance(decision, Done) else decision.pause
     block = decision.block if isinstance(decision, GiveUp) else None
     if outcome.refused or pause is not None or block is not None:
         hinted = outcome.retry_after is not None
         until = max(now, pause or 0, block or 0)
         return limiter.refuse_until(ticket, now, until, refused=outcome.refused, hinted=hinted, block=block is not None)
-    if isinstance(decision, Done):
-        limiter.succeeded(ticket)
-    elif outcome.failure not in {"cancelled", "deadline"}:  # these two are the caller's doing
+    if outcome.failure not in {"cancelled", "deadline"}:  # these two are the caller's doing
         limiter.failed()
     return False

@@ -119,7 +119,10 @@ class HostLimiter:
 
     def undisturbed(self, now: int) -> bool:
         """Whether `admit` has nothing to do: nobody waits here for his turn, nor another host for a place."""
-        return not (self.queued or self._refused or self._ripe(now) or (self._turns and self._turns.line))
+        later, turns = self._later, self._turns
+        return not (
+            self.queued or self._refused or (later and later[0][0] <= now) or (turns is not None and turns.line)
+        )
 
     def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return what `cost` means for each meter.
@@ -173,13 +176,13 @@ class HostLimiter:
 
         It decides what `enqueue` and `admit` would, with less work.
         """
-        if self.queued or self._ripe(now) or self.closed or ticket.holds_slot:
+        if self.queued or self.running >= self.cap or self.closed or ticket.holds_slot:
             return False
-        if self.running >= self.cap or ticket.deadline <= now:
+        if (self._later and self._ripe(now)) or ticket.deadline <= now:
             return False
-        if max(ticket.not_before, self._earliest(ticket, now)) > now or (
-            self._turns and not self._turns.take_at_once()
-        ):
+        if ticket.not_before > now or self._earliest(ticket, now) > now:
+            return False
+        if self._turns is not None and not self._turns.take_at_once():
             return False
         if ticket.enqueued_at is None:
             ticket.enqueued_at = now
@@ -270,24 +273,22 @@ class HostLimiter:
 
     def release(self, ticket: Ticket, now: int, *, keep_slot: bool = False) -> None:
         """Give back what the ticket holds; with `keep_slot` all but the slot. Does nothing when it holds nothing."""
-        match ticket.state:
-            case State.GRANTED:
-                self._undo(ticket)
-            case State.STARTED:
-                self._date(ticket, now, at_answer=True)
-            case State.ANSWERED:
-                pass
-            case _ if ticket.holds_slot:
-                self._resting -= 1
-            case _:
+        state = ticket.state
+        if state is State.STARTED:
+            self._date(ticket, now, at_answer=True)
+        elif state is State.GRANTED:
+            self._undo(ticket)
+        elif state is not State.ANSWERED:
+            if not ticket.holds_slot:
                 return
+            self._resting -= 1
         ticket.state = State.DONE
         ticket.holds_slot = keep_slot
         if keep_slot:
             self._resting += 1
             return
         self.running -= 1
-        if self._turns:
+        if self._turns is not None:
             self._turns.give()
 
     def withdraw(self, ticket: Ticket, now: int) -> None:
@@ -406,16 +407,17 @@ class HostLimiter:
         return named
 
     def _earliest(self, ticket: Ticket, now: int) -> int:
-        start = max(now, self.hold, self.gap.earliest(now))
+        start = max(now, self.hold)
+        if self.gap.width:
+            start = max(start, self.gap.earliest(now))
         for meter, cost in zip(self._meters, ticket.costs, strict=True):
-            if cost:
-                start = max(start, meter.earliest(now, cost))
+            if cost and (earliest := meter.earliest(now, cost)) > start:
+                start = earliest
         return start
 
     def _grant(self, ticket: Ticket) -> None:
         ticket.started_at = NOT_STARTED
-        ticket.marks = [None] * len(self._meters)
-        ticket.charged = list(ticket.costs)
+        ticket.charged = ticket.costs
         self.gap.reserve()
         for meter, cost in zip(self._meters, ticket.costs, strict=True):
             if cost:
@@ -432,14 +434,19 @@ class HostLimiter:
                 meter.undo(cost)
 
     def _date(self, ticket: Ticket, now: int, *, at_answer: bool) -> None:
+        if at_answer and not self.minds_answers:
+            return
+        marks: list[int | None] = ticket.marks if at_answer else [None] * len(self._meters)
         for position, meter in enumerate(self._meters):
-            if self._at_answer[position] is at_answer and ticket.charged[position]:
-                ticket.marks[position] = meter.start(now, ticket.charged[position])
+            cost = ticket.charged[position]
+            if cost and self._at_answer[position] is at_answer:
+                marks[position] = meter.start(now, cost)
+        ticket.marks = marks
 
     def _charge(self, ticket: Ticket, position: int, real: int, now: int) -> None:
         """Correct what `ticket` is charged with at one meter."""
         meter, before, mark = self._meters[position], ticket.charged[position], ticket.marks[position]
-        ticket.charged[position] = real
+        ticket.charged = (*ticket.charged[:position], real, *ticket.charged[position + 1 :])
         if mark is not None:
             meter.settle(mark, real - before)
             return

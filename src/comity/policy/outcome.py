@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from comity.errors import Sent
 
@@ -16,8 +17,7 @@ limit ran out.  cancelled: the caller gave up.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One attempt's end: a status, or a failure, never both.
 
     A status that asks for another try counts from its head on, whatever becomes of the body: the attempt's error tells that.

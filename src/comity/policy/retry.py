@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+import msgspec
+
 from comity.errors import OptionsError, Sent
 from comity.policy.backoff import Backoff
 from comity.policy.naming import check_choice, named_options, unusable
@@ -173,8 +175,7 @@ class Retry:
         return callable(self.idempotent) and flag(self.idempotent(request), "retry.idempotent (function returned)")
 
 
-@dataclass(slots=True)
-class CallState:
+class CallState(msgspec.Struct, kw_only=True, gc=False):
     """What one call has been through, the attempt that just ended included; `decide` only reads it.
 
     Args:

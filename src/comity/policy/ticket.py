@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+import msgspec
+
 from comity.policy.windows import NEVER
 
 NOT_STARTED = -1
@@ -32,7 +34,7 @@ class State(Enum):
     CLOSED = 9
 
 
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """One request's place: what it costs, since when it waits, how long it may, and what it holds.
 
     Args:
@@ -41,37 +43,24 @@ class Ticket:
         deadline: ns; still waiting then, it expires.
 
     Attributes:
+        enqueued_at: when it first asked for its turn, ns.
         not_before: ns; until then it waits aside and holds up nobody (a backoff).
         place: the number of its entry in the queue, 0 when it does not wait.
         charged, marks: what the attempt under way, or the last one, is charged with at each meter, and where.
         started_at: when that attempt started, ns, or NOT_STARTED.
         holds_slot: it keeps its slot between two attempts.
+        waiter: belongs to the engine: how to tell the one who waits.
     """
 
-    __slots__ = (
-        "charged",
-        "costs",
-        "deadline",
-        "enqueued_at",
-        "holds_slot",
-        "marks",
-        "not_before",
-        "place",
-        "priority",
-        "started_at",
-        "state",
-        "waiter",
-    )
-
-    def __init__(self, priority: int, costs: tuple[int, ...], deadline: int = NEVER) -> None:
-        self.priority, self.costs, self.deadline = priority, costs, deadline
-        self.state = State.NEW
-        self.enqueued_at: int | None = None
-        self.not_before = 0
-        self.place = 0
-        self.started_at = NOT_STARTED
-        self.charged: list[int] = []
-        self.marks: list[int | None] = []
-        self.holds_slot = False
-        self.waiter: Any = None
-        """Belongs to the engine: how to tell the one who waits."""
+    priority: int
+    costs: tuple[int, ...]
+    deadline: int = NEVER
+    state: State = State.NEW
+    enqueued_at: int | None = None
+    not_before: int = 0
+    place: int = 0
+    charged: tuple[int, ...] = ()
+    marks: list[int | None] = msgspec.field(default_factory=list)
+    started_at: int = NOT_STARTED
+    holds_slot: bool = False
+    waiter: Any = None

@@ -77,7 +77,7 @@ class SlidingWindow:
         return self.used + cost <= self.limit
 
     def earliest(self, now: int, cost: int) -> int:
-        if self.fits(now, cost):
+        if self.used + cost <= self.limit or self.fits(now, cost):
             return now
         if self._asked == cost and self._answer > now:
             return self._answer
@@ -106,6 +106,9 @@ class SlidingWindow:
             self._asked = -1
         times = self.times
         mark = self.gone + len(times)
+        if cost == 1 and not self._grain:
+            times.append(now)
+            return mark
         if self._grain:
             if times and now - self._slice_began < self._grain:
                 mark -= 1
@@ -113,9 +116,7 @@ class SlidingWindow:
                 self.odd[mark] += cost
                 return mark
             self._slice_began = now
-            self.odd[mark] = cost
-        elif cost != 1:
-            self.odd[mark] = cost
+        self.odd[mark] = cost
         times.append(now)
         return mark
 
