@@ -304,6 +304,23 @@ async def test_hosts_that_share_a_block_are_all_left_for_later(tmp_path, upstrea
     assert by_line(tmp_path / "out") == {}
 
 
+async def test_a_block_of_one_group_leaves_the_hosts_other_rows_alone(tmp_path, upstream):
+    rows = [f"{upstream.url}/status/429?retry_after=3600", f"{upstream.url}/ok/1", f"{upstream.url}/status/200"]
+    hosts = {f"127.0.0.1:{upstream.port}/status/*": Policy(concurrency=1, retry=QUICK)}
+    report = await run(write(tmp_path / "in", *rows), tmp_path / "out", hosts=hosts)
+    assert report.exit_code == 75
+    assert set(by_line(tmp_path / "out")) == {2}
+    assert not [line for line in report.lines() if "matched no request" in line]
+
+
+async def test_a_group_that_no_row_belongs_to_is_told(tmp_path, upstream):
+    hosts = {"127.0.0.1/x/*": Policy(), "127.0.0.1": Policy(group="json:model")}
+    rows = [f'{{"url": "{upstream.url}/ok/1", "method": "POST", "json": {{"model": "a"}}}}']
+    report = await run(write(tmp_path / "in", *rows), tmp_path / "out", hosts=hosts)
+    found = [line for line in report.lines() if "matched no request" in line]
+    assert found == ["--host '127.0.0.1/x/*' matched no request; the hosts are 127.0.0.1 [model=a]"]
+
+
 async def test_a_wait_within_the_limit_is_waited_out(tmp_path, upstream):
     """PF-012"""
     rows = [f"{upstream.url}/limited/a?n=5&per=0.3&retry_after=0.3"] * 12

@@ -83,12 +83,13 @@ def test_a_host_gets_its_own_limits_over_the_common_ones():
         ("api.example.com", "a host and its limits"),
         ("rate=5/s", "a host and its limits"),
         ("h rate=ten", "100/min"),
-        ("h speed=5", "'speed' is none of rate, concurrency, min_gap"),
+        ("h speed=5", "'speed' is none of rate, concurrency, min_gap, group"),
+        ("h group=model", "json:model"),
+        ("h k rate=5/s", "'h k' is no host"),
         ("h fast", "'fast' is no limit"),
         ("h concurrency=x", "1 or more"),
         ("h concurrency=0", "'off' removes the limit"),
         ("http://127.0.0.1:80/x rate=5/s", "a host is named without http://: '127.0.0.1:80'"),
-        ("a.com/x rate=5/s", "a host has no path"),
         ("*.a.com rate=5/s", "'*.a.com' is no host"),
     ],
 )
@@ -105,6 +106,18 @@ def test_a_password_before_a_host_is_not_told(text):
     with pytest.raises(OptionsError, match="--host") as caught:
         parsing.hosts([text], Policy(), "client")
     assert "SECRET" not in str(caught.value)
+
+
+def test_a_group_of_a_hosts_requests_gets_limits_too():
+    found = parsing.hosts(
+        ["POST API.x.com/search/* json:model=gpt-* rate=30/min", "api.x.com group=json:model rate=5/s"],
+        Policy(),
+        "client",
+    )
+    assert found == {
+        "POST api.x.com/search/* json:model=gpt-*": Policy(rate="30/min"),
+        "api.x.com": Policy(rate="5/s", group="json:model"),
+    }
 
 
 def test_a_host_named_twice_is_refused():

@@ -1,7 +1,7 @@
-"""Backlog: rows that were read and wait for a worker, by host, bounded in number and size.
+"""Backlog: rows that were read and wait for a worker, by limiter, bounded in number and size.
 
-A host that is slow fills its own lane while the others go on; only when the whole backlog is full of one host's rows
-does reading stop. A worker takes the most urgent row of its lane.
+A host that is slow fills its own lane while the others go on; only when the whole backlog is full of one lane's rows does
+reading stop. Hosts that share their limits share a lane, and a group of a host's requests with limits of its own has one. A worker takes the most urgent row of its lane.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class Lane:
-    """The rows of one host.
+    """The rows under one limiter.
 
     Args:
-        host: its name and port.
+        name: of the limiter.
         width: how many rows may be under way at once; those that wait for another attempt do not count.
 
     Attributes:
@@ -30,10 +30,10 @@ class Lane:
         blocked_ns: the same on the monotonic clock, ns, 0 for none.
     """
 
-    __slots__ = ("_heap", "blocked_ns", "blocked_until", "host", "parked", "width", "workers")
+    __slots__ = ("_heap", "blocked_ns", "blocked_until", "name", "parked", "width", "workers")
 
-    def __init__(self, host: str, width: int) -> None:
-        self.host, self.width = host, width
+    def __init__(self, name: str, width: int) -> None:
+        self.name, self.width = name, width
         self.workers = self.parked = self.blocked_ns = 0
         self.blocked_until: datetime | None = None
         self._heap: list[tuple[int, int, Row]] = []
@@ -102,5 +102,5 @@ class Backlog:
         """Forget lanes that hold nothing, when there are many."""
         if len(self.lanes) > self.max_rows:
             self.lanes = {
-                host: lane for host, lane in self.lanes.items() if len(lane) or lane.workers or lane.blocked_until
+                name: lane for name, lane in self.lanes.items() if len(lane) or lane.workers or lane.blocked_until
             }

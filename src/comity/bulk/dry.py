@@ -33,17 +33,16 @@ async def plan(job: Job) -> Estimate:
                 await verify(job.reader, journal)
         estimate = Estimate(finished=before.finished, unknown=before.unknown)
         reader.admit = lambda record: _is_open(journal, record)
-        rules, hosts = HostRules(job.policy, job.hosts), set[str]()
+        rules = HostRules(job.policy, job.hosts)
         while not reader.ended:
             for item in await reader.take(4096):
                 if journal is not None and item.line in journal.sending and not job.resend_unknown:
                     estimate.unknown += 1
                 elif isinstance(item, Row):
-                    hosts.add(item.host)
-                    estimate.add(item, *rules.match(item.host))
+                    estimate.add(item, *rules.match(item.host, item))
                 else:
                     estimate.refuse(item)
-        estimate.warnings = unmatched(job.hosts, hosts) if not before.finished else []
+        estimate.warnings = unmatched(job.hosts, estimate.hosts) if not before.finished else []
         return estimate
 
 

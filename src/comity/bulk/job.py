@@ -25,7 +25,7 @@ from comity.bulk.reader import Admit, Reader, everything
 from comity.bulk.report import Report
 from comity.bulk.resume import FoundBefore, ResendRules, deliver, scan, verify
 from comity.bulk.rows import RowParser
-from comity.bulk.runner import EXPECTED_ERRORS, Plan, Runner
+from comity.bulk.runner import EXPECTED_ERRORS, UNLIMITED, Plan, Runner
 from comity.bulk.signals import stopping
 from comity.bulk.sink import Sink
 from comity.bulk.source import STDIN
@@ -45,7 +45,6 @@ from comity.policy.options import Policy
 MAX_BODY = 16 * 1024 * 1024
 _STDOUT = 1
 _AHEAD = 8
-_UNLIMITED = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ class Job:
         method: method of rows that name none.
         headers: headers of every row.
         policy: the limits of every host that `hosts` does not name.
-        hosts: limits by host name; subdomains share them.
+        hosts: limits by key, as of `HostRules`.
         ordered: whether results stand in the order of the input.
         key_name: header that carries an idempotency key; None for none.
         retry_failed: whether rows that failed in an earlier run are sent again.
@@ -170,7 +169,7 @@ async def run(job: Job) -> Report:
                 output.sync()
                 journal.tidy()
         if reader.ended and not before.finished:
-            warnings += unmatched(job.hosts, runner.hosts)
+            warnings += unmatched(job.hosts, runner.seen)
         if reader.ended and not runner.tally.total:
             warnings = [f"{', '.join(job.inputs)} {'holds' if len(job.inputs) == 1 else 'hold'} no rows"]
         return Report.of(runner, before, began, resumable=journal is not None, warnings=warnings)
@@ -187,7 +186,7 @@ async def _send(
     counting = asyncio.create_task(count(reader, tally))
     try:
         with _recording(client, job.har, warnings), stopping(runner):
-            outlook = Outlook(job.policy, job.hosts, runner.hosts, client.stats)
+            outlook = Outlook(runner.seen, client.stats)
             shown = Progress(tally, limit=_limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
             async with shown.shown():
                 await runner.run()
@@ -224,18 +223,12 @@ def _plan(job: Job, journal: Journal | None) -> Plan:
     key = None
     if job.key_name is not None:
         key = IdempotencyKey(job.key_name, journal.nonce if journal is not None else secrets.token_hex(16)).options
-    rules = HostRules(job.policy, job.hosts)
-
-    def width(host: str) -> int:
-        # No more than can run: a row that waits here can still be overtaken and spends nothing of its deadline.
-        return rules.match(host)[1].concurrency or _UNLIMITED
-
     return Plan(
-        width=width,
+        rules=HostRules(job.policy, job.hosts),
         keep_body=job.keep_body,
         longest_wait=job.policy.retry.max_retry_after,
         key=key,
-        ahead=_AHEAD * (job.policy.concurrency or _UNLIMITED) if job.ordered else 0,
+        ahead=_AHEAD * (job.policy.concurrency or UNLIMITED) if job.ordered else 0,
         resend_unknown=job.resend_unknown,
     )
 
@@ -248,18 +241,19 @@ def _open_value(value: str) -> str:
     return f"{masked} ({hashlib.blake2b(value.encode('utf-8', 'replace'), digest_size=6).hexdigest()})"
 
 
-def unmatched(patterns: Iterable[str], hosts: Collection[str]) -> list[str]:
+def unmatched(patterns: Iterable[str], seen: Collection[str]) -> list[str]:
     """Return a warning for each pattern of `--host` that no row had to do with.
 
     Args:
         patterns: the patterns.
-        hosts: the hosts that were seen.
+        seen: the names of the limits that rows came under; a pattern names its own, or begins with it for the values of
+            a group.
     """
-    seen = ", ".join(sorted(hosts)[:5]) + (", ..." if len(hosts) > 5 else "")
-    rules = HostRules(hosts=dict.fromkeys(patterns, Policy()))
-    used = {rules.match(host)[0] for host in hosts}
+    others = ", ".join(sorted(seen)[:5]) + (", ..." if len(seen) > 5 else "")
     return [
-        f"--host {name!r} matched no request; the hosts are {seen or 'none'}" for name in patterns if name not in used
+        f"--host {name!r} matched no request; the hosts are {others or 'none'}"
+        for name in patterns
+        if not any(each == name or each.startswith(f"{name} [") for each in seen)
     ]
 
 

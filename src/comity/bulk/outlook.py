@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from comity.bulk.clock_text import clock_text
 from comity.engine.stats import Stats
-from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
 
 
@@ -14,21 +13,17 @@ class Outlook:
     """Answers for progress.
 
     Args:
-        policy, hosts: the limits, as for a run.
-        seen: the hosts that were seen so far.
+        seen: the limits that rows came under so far, by name.
         stats: returns the state of the limiters.
     """
 
-    def __init__(
-        self, policy: Policy, hosts: Mapping[str, Policy], seen: Collection[str], stats: Callable[[], Stats]
-    ) -> None:
-        self.rules, self.seen, self.stats = HostRules(policy, hosts), seen, stats
+    def __init__(self, seen: Mapping[str, Policy], stats: Callable[[], Stats]) -> None:
+        self.seen, self.stats = seen, stats
 
     def least(self, rows: int) -> float:
-        """Return the seconds that so many rows take at least; 0 when they may be spread over several hosts."""
-        found = dict(self.rules.match(host) for host in self.seen) if len(self.seen) <= 1 else {}
+        """Return the seconds that so many rows take at least; 0 when they may be spread over several limiters."""
         waits = [0.0]
-        for policy in found.values():
+        for policy in self.seen.values() if len(self.seen) <= 1 else ():
             waits += [rows * rate.per / rate.max for rate in policy.rate if rate.unit == "requests"]
             waits += [rows * policy.min_gap] if policy.min_gap else []
         return max(waits)

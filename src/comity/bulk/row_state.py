@@ -13,6 +13,7 @@ class RowState(msgspec.Struct, gc=False):
         sends: how often it was sent.
         intended: whether the journal knows that it is being sent.
         parked: whether it waits for another attempt, or is about to end.
+        lane: the name of its lane, "" before it has one.
         uncertain: whether the last attempt that reached the wire brought no answer.
     """
 
@@ -20,4 +21,5 @@ class RowState(msgspec.Struct, gc=False):
     sends: int = 0
     intended: bool = False
     parked: bool = False
+    lane: str = ""
     uncertain: bool = False

@@ -14,10 +14,11 @@ import msgspec
 from comity.bulk.body import BodyTemplate
 from comity.bulk.row_state import RowState
 from comity.bulk.template import UrlTemplate
-from comity.client import address
+from comity.client import address, media
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
 from comity.policy import units
+from comity.policy.json_path import JsonPath
 from comity.policy.token import is_token
 
 Id = str | int
@@ -33,7 +34,7 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     Attributes:
         line: its line number; it names the row in the journal.
         id: the input's id, else the line number; ids may repeat.
-        host: the name of its limiter: the host, with the port when it is not the scheme's own.
+        host: where it goes, with the port when it is not the scheme's own.
         input: the name of its input, when there are several.
         size: bytes that it holds in memory, about.
         state: how far this run has come with it.
@@ -53,6 +54,15 @@ class Row(msgspec.Struct, kw_only=True, gc=False):
     input: str | None = None
     size: int = 0
     state: RowState = msgspec.field(default_factory=RowState)
+
+    @property
+    def path(self) -> str:
+        """The path as it is sent, without the query."""
+        return address.parse(self.url).path
+
+    def field(self, path: JsonPath) -> object:
+        """Return what stands there in the JSON body, MISSING when nothing does."""
+        return media.json_field(self.content, path)
 
 
 class Invalid(msgspec.Struct, kw_only=True, gc=False):

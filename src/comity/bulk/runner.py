@@ -1,6 +1,6 @@
 """Runner: takes rows from the reader, sends them through the client and hands results to the sink.
 
-Rows move through three bounded places: the backlog (read, by host), the workers of a lane (as many as the host's
+Rows move through three bounded places: the backlog (read, by limiter), the workers of a lane (as many as the host's
 concurrency, besides rows that wait for another attempt) and the sink. So memory does not grow with the input, and a
 host that is slow, paused or blocked holds up its own rows alone as long as the backlog has room.
 
@@ -28,9 +28,13 @@ from comity.bulk.watched import CURRENT
 from comity.client.async_client import AsyncClient
 from comity.client.options import RequestOptions
 from comity.errors import InvalidRequest, Limited, OptionsError, RequestError, StoreError
+from comity.policy.host_rules import HostRules
+from comity.policy.options import Policy
 
 _TAKE = 256
-_MANY_HOSTS = 10_000
+_MANY_LANES = 10_000
+UNLIMITED = 500
+"""Rows under way at once where no concurrency is set."""
 
 EXPECTED_ERRORS = (OSError, EOFError, zlib.error, OptionsError, StoreError)
 """What ends a run and is told as it is; anything else is a fault of the program."""
@@ -41,7 +45,7 @@ class Plan:
     """How rows are to be treated.
 
     Args:
-        width: host -> how many of its rows may be under way at once.
+        rules: the limits of each row; as many rows may be under way at once as their concurrency allows.
         keep_body: whether bodies go into results.
         longest_wait: seconds of a server's wait beyond which its host counts as blocked; None: any is waited for.
         key: row -> the options that carry its idempotency key.
@@ -49,7 +53,7 @@ class Plan:
         resend_unknown: whether rows of unknown outcome are sent again.
     """
 
-    width: Callable[[str], int]
+    rules: HostRules
     keep_body: bool = True
     longest_wait: float | None = 60.0
     key: Callable[[Row], RequestOptions] | None = None
@@ -71,7 +75,7 @@ class Runner:
         error: what could not be written or read, or the fault that ended the run.
         resume_at: when the last of the blocked hosts may be asked again.
         drained: whether the run was told to stop.
-        hosts: the hosts of its rows, up to some thousands.
+        seen: the limits that its rows came under, by name, up to some thousands.
     """
 
     def __init__(self, client: AsyncClient, reader: Reader, sink: Sink, tally: Tally, plan: Plan) -> None:
@@ -81,7 +85,7 @@ class Runner:
         self.error: BaseException | None = None
         self.resume_at: datetime | None = None
         self.drained = False
-        self.hosts: set[str] = set()
+        self.seen: dict[str, Policy] = {}
         self._stopping = False
         self._wake = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Row | None] = {}
@@ -134,7 +138,7 @@ class Runner:
 
     def parked(self, row: Row) -> None:
         """Let another worker take over while a row waits for its next attempt."""
-        lane = self.backlog.lanes[row.host]
+        lane = self.backlog.lanes[row.state.lane]
         if row.state.parked:
             lane.parked += 1
             self._hire(lane)
@@ -175,7 +179,7 @@ class Runner:
         elif isinstance(item, Invalid):
             self._finish(of_invalid(item))
         else:
-            lane = self._lane(item.host)
+            lane = self._lane(item)
             if lane.blocked:
                 self.tally.undone += 1
                 return
@@ -185,13 +189,16 @@ class Runner:
     def _was_sending(self, line: int) -> bool:
         return self.journal is not None and line in self.journal.sending
 
-    def _lane(self, host: str) -> Lane:
-        lane = self.backlog.lanes.get(host)
+    def _lane(self, row: Row) -> Lane:
+        name, policy = self.plan.rules.match(row.host, row)
+        lane = self.backlog.lanes.get(name)
         if lane is None:
             self.backlog.sweep()
-            if len(self.hosts) < _MANY_HOSTS:
-                self.hosts.add(host)
-            lane = self.backlog.lanes[host] = Lane(host, self.plan.width(host))
+            if len(self.seen) < _MANY_LANES:
+                self.seen[name] = policy
+            # No more than can run: a row that waits here can still be overtaken and spends nothing of its deadline.
+            lane = self.backlog.lanes[name] = Lane(name, policy.concurrency or UNLIMITED)
+        row.state.lane = name
         return lane
 
     # ---- sending -------------------------------------------------------------------------------

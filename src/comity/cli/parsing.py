@@ -11,7 +11,7 @@ from comity.bulk.body import BodyTemplate
 from comity.bulk.progress import Kind
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
-from comity.policy.host_rules import HostRules
+from comity.policy.host_key import HostKey
 from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
 from comity.policy.retry import Retry
@@ -21,7 +21,10 @@ from comity.policy.units import duration, is_off, parse_integer
 
 _OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".parquet"})
 _MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
-_HOST = "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms'"
+_HOST = (
+    "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms', or a group of its requests "
+    "such as 'POST api.example.com/search/* rate=30/min'"
+)
 
 
 def rates(given: Sequence[str], measured: Measured, option: str = "--rate") -> tuple[Rate, ...]:
@@ -86,15 +89,14 @@ def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str
     """Return the policies of `--host 'PATTERN rate=R concurrency=N min_gap=D'`; what is not named is as for all hosts."""
     found: dict[str, Policy] = {}
     for text in given:
-        name, options = _words(text)
+        pattern, options = _words(text)
+        try:
+            name = HostKey(pattern).text
+        except OptionsError as error:
+            raise OptionsError("--host", text, _HOST, reason=error.reason or f"{pattern!r} is no host") from None
         if name in found:
             raise OptionsError("--host", text, reason=f"{name} is named twice")
         found[name] = default.replace(**_limits(text, options, measured))
-        try:
-            HostRules(default, {name: found[name]})
-        except OptionsError as error:
-            reason = error.reason or f"{name!r} is no host"
-            raise OptionsError("--host", text, _HOST, reason=reason) from None
     return found
 
 
@@ -184,28 +186,27 @@ def header_name(text: str, option: str) -> str:
 
 
 def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Split a --host; a rate may hold a blank ("90000 tokens/min"), so a word without "=" belongs to the one before."""
-    name, *words = text.split() or [""]
-    if "://" in name:
-        host = name.partition("://")[2].partition("/")[0].rpartition("@")[2]
-        raise OptionsError("--host", redact.text(text), _HOST, reason=f"a host is named without http://: {host!r}")
-    if "@" in name:
-        raise OptionsError("--host", text, _HOST, reason="a host has no user", secret=True)
-    if "/" in name:
-        raise OptionsError("--host", text, _HOST, reason="a host has no path")
+    """Split a --host into its pattern and its options; a rate may hold a blank ("90000 tokens/min")."""
+    words = text.split()
+    size = next((at for at, word in enumerate(words) if "=" in word and not word.startswith("json:")), len(words))
+    pattern, rest = words[:size], words[size:]
+    for word in pattern:
+        if "://" in word:
+            host = word.partition("://")[2].partition("/")[0].rpartition("@")[2]
+            raise OptionsError("--host", redact.text(text), _HOST, reason=f"a host is named without http://: {host!r}")
+        if "@" in word.partition("/")[0]:
+            raise OptionsError("--host", text, _HOST, reason="a host has no user", secret=True)
+    if not pattern or not rest:
+        none = f"{pattern[-1]!r} is no limit" if len(pattern) > 1 else "no limit is named"
+        raise OptionsError("--host", text, _HOST, reason=none if pattern else "no host is named")
     options: list[tuple[str, str]] = []
-    for word in words:
+    for word in rest:
         key, equals, value = word.partition("=")
         if equals:
             options.append((key.replace("-", "_"), value))
-        elif options:
-            options[-1] = (options[-1][0], f"{options[-1][1]} {word}")
         else:
-            raise OptionsError("--host", text, _HOST, reason=f"{word!r} is no limit")
-    if not name or "=" in name or not options:
-        reason = "no limit is named" if name and "=" not in name else "no host is named"
-        raise OptionsError("--host", text, _HOST, reason=reason)
-    return name.lower(), options
+            options[-1] = (options[-1][0], f"{options[-1][1]} {word}")
+    return " ".join(pattern), options
 
 
 def _limits(text: str, options: Sequence[tuple[str, str]], measured: Measured) -> Mapping[str, Any]:
@@ -219,8 +220,11 @@ def _limits(text: str, options: Sequence[tuple[str, str]], measured: Measured) -
                 changes[key] = concurrency(value, key)
             elif key == "min_gap":
                 changes[key] = duration(value, key)
+            elif key == "group":
+                changes[key] = Policy(group=value).group
             else:
-                raise OptionsError("--host", text, _HOST, reason=f"{key!r} is none of rate, concurrency, min_gap")
+                reason = f"{key!r} is none of rate, concurrency, min_gap, group"
+                raise OptionsError("--host", text, _HOST, reason=reason)
         if given:
             changes["rate"] = rates(given, measured, "rate")
     except OptionsError as error:

@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from comity.client.json_path import MISSING, JsonPath
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
 from comity.errors import BadResponse, OptionsError
+from comity.policy.json_path import MISSING, JsonPath
 from comity.policy.naming import named_options
 from comity.policy.outcome import Outcome, asks_again
 from comity.policy.units import flag, integer, plain_function, required, seconds

@@ -76,6 +76,11 @@ class Address(msgspec.Struct, frozen=True, gc=False):
     userinfo: bytes = b""
 
     @property
+    def path(self) -> str:
+        """The path as it is sent, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
     def url(self) -> str:
         """The URL without user information and fragment."""
         return f"{self.origin.text}{self.target}"

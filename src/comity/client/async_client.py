@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
-from functools import lru_cache, partial
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -135,7 +135,6 @@ class AsyncClient(Series):
             raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
         rules = client_policy(policy, options, _OWN)
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
-        self._rules_of = lru_cache(maxsize=1024)(self._hosts.rules.match)
         self._ahead = reach(self._hosts.rules.policies)
         self._engine = AsyncEngine(self._hosts)
         self._raise_for = raise_for
@@ -241,7 +240,10 @@ class AsyncClient(Series):
 
     def _rules_for(self, url: str) -> tuple[str, Policy, Mapping[str, Any]]:
         whole = self._base.whole(url)
-        return whole, self._rules_of(address.parse(whole).origin.key)[1], self._presets
+        return whole, self._policy_of(Request("GET", whole)), self._presets
+
+    def _policy_of(self, request: Request) -> Policy:
+        return self._hosts.rules.match(request.address.origin.key, request).policy
 
     def _ask(self, method: str, url: Url, options: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         if self._presets:
@@ -302,7 +304,7 @@ class AsyncClient(Series):
         )
         if request.extensions:
             check_extensions(self._dispatcher.transport, request)
-        policy = self._rules_of(request.address.origin.key)[1]
+        policy = self._policy_of(request)
         limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
         within = as_ns(limit)
         terms = Terms(
@@ -327,7 +329,7 @@ class AsyncClient(Series):
 
     async def _follow(self, terms: Terms, response: Response) -> Response:
         """Go on from an answer that leads on."""
-        rules = self._rules_of(response.request.address.origin.key)[1].retry if terms.retry is UNSET else terms.retry
+        rules = self._policy_of(response.request).retry if terms.retry is UNSET else terms.retry
         jar, clock = self._cookies, self._engine.clock
         return await follow(
             response,
@@ -349,12 +351,11 @@ class AsyncClient(Series):
 
     async def _hop(self, terms: Terms, request: Request, at_home: bool = True) -> Response:
         """Make one call: the request as given, or one that an answer led to."""
-        host = request.address.origin.key
-        policy = self._rules_of(host)[1]
+        policy = self._policy_of(request)
         rules = policy.retry if terms.retry is UNSET else terms.retry
         limits = policy.timeout if terms.timeout is UNSET else terms.timeout
         call = Call(
-            host=host,
+            host=request.address.origin.key,
             retry=rules,
             request=request,
             priority=terms.priority,

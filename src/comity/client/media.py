@@ -17,6 +17,8 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
+from comity.policy.json_path import MISSING, JsonPath
+
 Kind = Literal["json", "text", "bytes"]
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";,]+)", re.IGNORECASE)
@@ -74,6 +76,16 @@ def decode_json(content: bytes, content_type: str | None) -> Any:
     except msgspec.DecodeError:
         # Lone surrogates and numbers beyond a double are JSON by the grammar; the standard parser reads them.
         return json.loads(content.decode(), parse_constant=_refuse, parse_int=_integer)
+
+
+def json_field(content: bytes | None, path: JsonPath) -> Any:
+    """Return what stands at a place of a JSON body; MISSING when nothing does, or it is none."""
+    if not content:
+        return MISSING
+    try:
+        return path.find(decode_json(content, None))
+    except (ValueError, RecursionError):
+        return MISSING
 
 
 def what_is_wrong(content: bytes, error: Exception) -> str:

@@ -13,13 +13,13 @@ from urllib.parse import unquote_plus
 
 from comity.client import address
 from comity.client.address import Url
-from comity.client.json_path import MISSING, JsonPath
 from comity.client.lead import first_of, lead, misled, whole
 from comity.client.links import target_of
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.verbs import Ask
 from comity.errors import InvalidRequest, OptionsError
+from comity.policy.json_path import MISSING, JsonPath
 from comity.policy.units import integer, plain_function
 
 T = TypeVar("T")

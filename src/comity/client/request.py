@@ -15,6 +15,7 @@ from comity.client.address import Address, Params, Url
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
 from comity.client.multipart import FormFields, FormFiles, form, read
 from comity.errors import InvalidRequest
+from comity.policy.json_path import JsonPath
 from comity.policy.token import is_token
 
 Content = str | bytes | bytearray | memoryview | BinaryIO | None
@@ -103,6 +104,15 @@ class Request:
     def url(self) -> str:
         """The URL as it is sent, without user information and fragment."""
         return self.address.url
+
+    @property
+    def path(self) -> str:
+        """The path as it is sent, without the query."""
+        return self.address.path
+
+    def field(self, path: JsonPath) -> object:
+        """Return what stands there in the JSON body, MISSING when nothing does."""
+        return media.json_field(self.content, path)
 
     def altered(self, **parts: Any) -> Request:
         """Return a copy with other parts, which are already checked: another hop, or what is added at the send."""

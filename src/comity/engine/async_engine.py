@@ -44,7 +44,7 @@ class AsyncEngine(Engine):
         Returns:
             How the call was settled; or the call as it stands, its slot with it, until its `over` is told how that ended.
         """
-        gate = self.hosts.gate(call.host)
+        gate = self.hosts.gate(call.host, call.request)
         steps: Conversation[T] = converse(call, gate, gate.enter_loop, self._draw, self.hosts.observe)
         reply: Exchange[T] | None = None
         while True:

@@ -10,6 +10,7 @@ from comity.engine.fork import restart_in_children
 from comity.engine.gate import Gate
 from comity.engine.observer import Observe, observer
 from comity.engine.stats import Stats
+from comity.policy.host_key import Ask
 from comity.policy.host_rules import HostRules, PolicyGiven
 from comity.policy.limiter import HostLimiter
 from comity.policy.options import Policy
@@ -60,10 +61,15 @@ class Hosts:
         self._by_host: dict[str, Gate] = {}
         self._sweep_at, self._sweep_after = SWEEP_AT, 0
 
-    def gate(self, host: str) -> Gate:
-        """Return the gate of `host`: a name or an address, perhaps with a port. It is kept until `calls` is counted down."""
+    def gate(self, host: str, ask: Ask | None = None) -> Gate:
+        """Return the gate of a request; it is kept until `calls` is counted down.
+
+        Args:
+            host: a name or an address, perhaps with a port.
+            ask: the request, which decides where a host's requests are grouped.
+        """
         with self._lock:
-            gate = self._by_host.get(host) or self._make(host)
+            gate = self._by_host.get(host) or self._make(host, ask)
             gate.calls += 1
             return gate
 
@@ -82,19 +88,20 @@ class Hosts:
         for gate in gates:
             gate.close()
 
-    def _make(self, host: str) -> Gate:
+    def _make(self, host: str, ask: Ask | None) -> Gate:
         now = self.clock.now()
         known = max(len(self._by_host), len(self._gates))
         if known >= self._sweep_at or (known >= SWEEP_AT and now >= self._sweep_after):
             self._sweep(now)
-        name, policy = self.rules.match(host)
+        name, policy = self.rules.match(host, ask)
         gate = self._gates.get(name)
         if gate is None:
             core = HostLimiter(policy, now, turns=self._turns, name=name)
             gate = self._gates[name] = Gate(core, self.clock, self._lock, self._turn)
             if self._closed:
                 core.close()
-        self._by_host[host] = gate
+        if not self.rules.grouped(host):
+            self._by_host[host] = gate
         return gate
 
     def _turn(self) -> Gate | None:

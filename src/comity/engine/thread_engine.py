@@ -35,7 +35,7 @@ class ThreadEngine(Engine):
 
     def open(self, call: Call, send: Callable[[Slot], Exchange[T] | Opened[T]]) -> Settled[T] | Held[T]:
         """Do what `run` does, but stop where `send` returns an answer whose body is still to be read."""
-        gate = self.hosts.gate(call.host)
+        gate = self.hosts.gate(call.host, call.request)
         steps: Conversation[T] = converse(call, gate, gate.enter_thread, self._draw, self.hosts.observe)
         reply: Exchange[T] | None = None
         while True:

@@ -1,24 +1,42 @@
-"""HostRules: which rules hold for a host, and with whom it shares its limits.
+"""HostRules: which rules hold for a request, and with which others it shares its limits.
 
 A key of `hosts` is a host name, with or without a port; it also covers the name's subdomains, the longest match wins,
-and all hosts under one key share one limiter. Any other host has a limiter of its own.
+and all hosts under one key share one limiter. Any other host has a limiter of its own. A key may mean a group of a host's
+requests (see `HostKey`): the first of them that holds, in the order given, comes before the key of the whole host. With
+`Policy(group="json:model")` each value of a field has a limiter of its own.
+
+Limits, pauses, gaps and whatever else is learned from answers belong to the one limiter that a request was matched with.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
 from collections.abc import Mapping
-from contextlib import suppress
-from ipaddress import AddressValueError, IPv6Address
+from functools import lru_cache
+from typing import NamedTuple
 
 from comity import redact
+from comity.policy.host_key import Ask, HostKey, is_address, plain, split_host
 from comity.policy.naming import unusable
 from comity.policy.options import Policy
 
 PolicyGiven = Policy | Mapping[str, object]
 """How a host's rules are given: a Policy, or a mapping of the options that differ from the default."""
 
-_KEY = re.compile(r"([a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
+_REMEMBERED = 1024
+_LONGEST_VALUE = 64
+
+
+class Rule(NamedTuple):
+    """The rules of a request.
+
+    Args:
+        name: of the limiter.
+        policy: its rules.
+    """
+
+    name: str
+    policy: Policy
 
 
 class HostRules:
@@ -26,41 +44,74 @@ class HostRules:
 
     Args:
         default: the rules of every host that `hosts` does not name.
-        hosts: rules by host name.
+        hosts: rules by key.
 
     Raises:
-        OptionsError: a key is no host name or names a host twice, or a value cannot be used.
+        OptionsError: a key names no host, or means the same as another, or a value cannot be used.
 
     Example:
         >>> rules = HostRules(Policy(), {"deezer.com": {"rate": "50/5s"}})
-        >>> rules.match("api.deezer.com")[0]
+        >>> rules.match("api.deezer.com").name
         'deezer.com'
     """
 
     def __init__(self, default: Policy | None = None, hosts: Mapping[str, PolicyGiven] | None = None) -> None:
         self.default = Policy() if default is None else default
-        self._named: dict[str, Policy] = {}
+        self._whole: dict[str, Rule] = {}
+        self._groups: dict[str, list[tuple[HostKey, Rule]]] = {}
         if hosts is not None and not isinstance(hosts, Mapping):
             raise unusable("hosts", hosts, 'a mapping such as {"example.com": {"rate": "50/5s"}}')
-        for key, given in (hosts or {}).items():
-            if self._named.setdefault(_key(key), policy := self._policy(key, given)) is not policy:
-                raise unusable("hosts", key, reason="another key names the same host")
+        for given, options in (hosts or {}).items():
+            key = HostKey(given)
+            rule = Rule(key.text, self._policy(given, options))
+            group = self._groups.setdefault(key.host, [])
+            if key.conditional and all(key.text != other.text for other, _ in group):
+                group.append((key, rule))
+            elif key.conditional or self._whole.setdefault(key.host, rule) is not rule:
+                raise unusable("hosts", given, reason="another key names the same host")
+        self._of_host = lru_cache(maxsize=_REMEMBERED)(self._find)
 
     @property
     def policies(self) -> list[Policy]:
-        """The default rules, and those of each host."""
-        return [self.default, *self._named.values()]
+        """The default rules, and those of each key."""
+        groups = (rule.policy for group in self._groups.values() for _, rule in group)
+        return [self.default, *(rule.policy for rule in self._whole.values()), *groups]
 
-    def match(self, host: str) -> tuple[str, Policy]:
-        """Return the name of the limiter and the rules for `host`: a name or an address, perhaps with a port."""
-        name, port = _split(host)
+    def grouped(self, host: str) -> bool:
+        """Return whether requests to a host may have different limiters."""
+        groups, rule = self._of_host(host)
+        return bool(groups) or rule.policy.group is not None
+
+    def match(self, host: str, ask: Ask | None = None) -> Rule:
+        """Return the rules for a request.
+
+        Args:
+            host: a name or an address, perhaps with a port.
+            ask: the request; without one the rules of the host as a whole.
+        """
+        groups, rule = self._of_host(host)
+        if ask is None:
+            return rule
+        for key, grouped in groups:
+            if key.covers(ask):
+                rule = grouped
+                break
+        field = rule.policy.group_field
+        value = None if field is None else plain(ask.field(field))
+        return rule if value is None else Rule(f"{rule.name} [{field}={_short(value)}]", rule.policy)
+
+    def _find(self, host: str) -> tuple[list[tuple[HostKey, Rule]], Rule]:
+        """Return the groups that a host's requests may belong to, and the rules of the rest."""
+        name, port = split_host(host)
+        groups: list[tuple[HostKey, Rule]] = []
         suffix = name
         while suffix:
-            for key in (suffix + port, suffix):
-                if key in self._named:
-                    return key, self._named[key]
-            suffix = "" if _is_address(name) else suffix.partition(".")[2]
-        return name + port, self.default
+            for key in (suffix + port, suffix) if port else (suffix,):
+                groups += self._groups.get(key, ())
+                if key in self._whole:
+                    return groups, self._whole[key]
+            suffix = "" if is_address(name) else suffix.partition(".")[2]
+        return groups, Rule(name + port, self.default)
 
     def _policy(self, key: str, given: PolicyGiven) -> Policy:
         if isinstance(given, Policy):
@@ -70,31 +121,8 @@ class HostRules:
         raise unusable(f"hosts[{redact.url(str(key))!r}]", given, "a Policy(...) or a mapping of its options")
 
 
-def _split(host: str) -> tuple[str, str]:
-    """Return the name and the port (":80" or "") in one spelling: lower case, no dot for the root, IPv6 shortened."""
-    name, port = host.lower(), ""
-    if name.count(":") == 1 or "]:" in name:
-        name, _, port = name.rpartition(":")
-        port = f":{port}"
-    if ":" in name:
-        bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
-        with suppress(AddressValueError):  # else it is no name at all, and no key can match it
-            name = f"[{IPv6Address(bare).compressed}]"
-    return name.removesuffix("."), port
-
-
-def _is_address(name: str) -> bool:
-    """Return whether a name is an IP address, which has no subdomains: no top-level domain is a number (RFC 3696, 2)."""
-    return name.startswith("[") or name.rpartition(".")[2].isdigit()
-
-
-def _key(key: object) -> str:
-    name, port = _split(key) if isinstance(key, str) else ("", "")
-    part_of_address = _is_address(name) and not name.startswith("[") and name.count(".") != 3
-    if not _KEY.fullmatch(name + port) or part_of_address:
-        raise unusable(
-            "hosts",
-            key,
-            'a host name in ASCII such as "example.com", which covers its subdomains, "127.0.0.1:8471" or "[::1]:8471"',
-        )
-    return name + port
+def _short(value: str) -> str:
+    """Return a value that may stand in a name: what is long is told apart by its digest."""
+    if len(value) <= _LONGEST_VALUE:
+        return value
+    return f"{value[:_LONGEST_VALUE]}~{hashlib.blake2b(value.encode('utf-8', 'replace'), digest_size=6).hexdigest()}"

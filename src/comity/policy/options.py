@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields
 from comity.errors import OptionsError
 from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
-from comity.policy.naming import check_names, named_options
+from comity.policy.json_path import JsonPath
+from comity.policy.naming import check_names, named_options, unusable
 from comity.policy.rate import Rate
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
@@ -36,6 +37,8 @@ class Policy:
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
         header_names: the API's own names of quota headers, besides the usual ones.
+        group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
+            limiters of their own, each with these rules; those without such a value share one.
 
     Raises:
         OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
@@ -56,6 +59,8 @@ class Policy:
     timeout: Timeout
     deadline: float | None
     header_names: HeaderNames | None
+    group: str | None
+    group_field: JsonPath | None = field(init=False, repr=False, compare=False)
     min_gap_ns: int = field(init=False, repr=False, compare=False)
     queue_timeout_ns: int | None = field(init=False, repr=False, compare=False)
     ageing_ns: int | None = field(init=False, repr=False, compare=False)
@@ -75,6 +80,7 @@ class Policy:
         timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,
+        group: str | None = None,
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
@@ -94,6 +100,8 @@ class Policy:
             timeout=Timeout.of(timeout),
             deadline=end,
             header_names=header_names,
+            group=group,
+            group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
             queue_timeout_ns=as_ns(turn),
             ageing_ns=as_ns(step),
@@ -161,6 +169,13 @@ def policy_of(options: Mapping[str, object]) -> Policy:
     """
     check_names("Policy", options, OPTIONS)
     return Policy(**options)  # type: ignore[arg-type]
+
+
+def _field(group: object) -> JsonPath:
+    kind, _, path = group.partition(":") if isinstance(group, str) else ("", "", "")
+    if kind != "json":
+        raise unusable("group", group, 'a place in JSON bodies such as "json:model"')
+    return JsonPath(path, "group")
 
 
 def _rates(value: RateGiven) -> tuple[Rate, ...]:

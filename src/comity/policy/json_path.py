@@ -57,5 +57,8 @@ class JsonPath:
                 return MISSING
         return value
 
+    def __str__(self) -> str:
+        return self.text
+
     def __repr__(self) -> str:
         return repr(self.text)

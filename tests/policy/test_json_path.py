@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from comity.client.json_path import MISSING, JsonPath
 from comity.errors import OptionsError
+from comity.policy.json_path import MISSING, JsonPath
 
 VALUE = {"a": {"b": [{"c": 7}, None]}, "0": "zero", "n": None, "x-y": False}
 
