@@ -41,7 +41,7 @@ class Sending:
     """
 
     __slots__ = (
-        "_max_body", "_message", "_pool", "_progress", "_request", "_response", "_slot", "_time", "_watch", "_wire",
+        "_incoming", "_max_body", "_message", "_pool", "_progress", "_request", "_response", "_slot", "_time", "_watch", "_wire",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, request: Request, limits: Timeout, slot: Slot, max_body: int | None) -> None:
@@ -54,6 +54,7 @@ class Sending:
         self._progress = AttemptProgress()
         self._wire: Wire | None = None
         self._message: RawResponseMessage | None = None
+        self._incoming: StreamReader | None = None
         self._response: Response | None = None
 
     async def run(self) -> Exchange[Response]:
@@ -132,7 +133,7 @@ class Sending:
             if message.code >= 200:
                 self._progress.answering = True
                 self._slot.answered()
-                self._message = message
+                self._message, self._incoming = message, stream
                 if message.code != 200:
                     self._slot.hear(message.code, self._head(message).headers.pairs)
                 return message, stream
@@ -149,13 +150,9 @@ class Sending:
             raise Undecodable(f"the body is announced with {int(announced)} bytes, max_body is {cap}")
         if not stream.is_eof():
             self._watch.reading(wire, began)
-        try:
-            while not stream.at_eof():
-                body.feed(await stream.readany())
-            return body.end()
-        finally:
-            total = "" if announced is None else f" of {int(announced)}"
-            self._progress.body = f"{stream.total_bytes}{total} bytes"
+        while not stream.at_eof():
+            body.feed(await stream.readany())
+        return body.end()
 
     def _answered(self, wire: Wire, message: RawResponseMessage, content: bytes) -> Exchange[Response]:
         timings = self._time.stop()
@@ -180,6 +177,10 @@ class Sending:
     def _failed(self, error: Exception) -> Exchange[Response]:
         timings, progress = self._time.stop(), self._progress
         progress.phase = self._time.phase
+        if self._message is not None and self._incoming is not None:
+            announced = self._message.headers.get("Content-Length")
+            total = "" if announced is None else f" of {int(announced)}"
+            progress.body = f"{self._incoming.total_bytes}{total} bytes"
         if self._pool.dialer.proxy is not None:
             progress.proxy = str(self._pool.dialer.proxy)
         if self._wire is not None and self._wire.began:
