@@ -11,6 +11,7 @@ Whether anything was sent comes from what was written, never from the kind of ex
 from __future__ import annotations
 
 import errno
+import re
 import socket
 import ssl
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from comity.engine.moments import seconds_text
 from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
 from comity.policy.outcome import Failure
 
+_BYTES = re.compile(r": b['\"]")
 _LOOKUP_CODES = {value: name for name, value in vars(socket).items() if name.startswith("EAI_")}
 
 
@@ -129,5 +131,5 @@ def _detail(error: Exception) -> str:
         text = explain(error)
     else:
         text = str(error) or type(error).__name__
-    first = text.strip().split("\n", 1)[0].split(": b", 1)[0].rstrip(":")
+    first = _BYTES.split(text.strip().split("\n", 1)[0], 1)[0].rstrip(":")
     return redact.text(first[:200])
