@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
+from comity.client.streamed import BlockingStreamedResponse
 from comity.client.sync_client import Client
 
 CALLS = ("request", "get", "head", "options", "post", "put", "patch", "delete", "poll", "download")
@@ -26,6 +29,18 @@ class InThreads:
 
         return call
 
+    @asynccontextmanager
+    async def stream(self, *args: Any, **options: Any) -> AsyncGenerator[InThread, None]:
+        block = self._client.stream(*args, **options)
+        answer = await asyncio.to_thread(block.__enter__)
+        try:
+            yield InThread(answer)
+        except Exception as error:
+            if not await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__):
+                raise
+        else:
+            await asyncio.to_thread(block.__exit__, None, None, None)
+
     def with_options(self, **options: Any) -> Self:
         view = object.__new__(type(self))
         view._client = self._client.with_options(**options)
@@ -42,3 +57,28 @@ class InThreads:
 
     def __repr__(self) -> str:
         return repr(self._client).replace("<Client", "<AsyncClient", 1)
+
+
+class InThread:
+    """A BlockingStreamedResponse behind the methods of StreamedResponse."""
+
+    def __init__(self, answer: BlockingStreamedResponse) -> None:
+        self._answer = answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._answer, name)
+
+    def iter_bytes(self, chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+        return each(self._answer.iter_bytes(chunk_size))
+
+    def iter_lines(self) -> AsyncGenerator[str, None]:
+        return each(self._answer.iter_lines())
+
+    async def read(self) -> bytes:
+        return await asyncio.to_thread(self._answer.read)
+
+
+async def each(items: Generator[Any, None, None]) -> AsyncGenerator[Any, None]:
+    """Yield what a generator yields, each item taken in a thread."""
+    while (item := await asyncio.to_thread(next, items, None)) is not None:
+        yield item

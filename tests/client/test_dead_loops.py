@@ -118,6 +118,22 @@ def test_so_do_those_that_connect_or_write(new_loop, upstream, where, host, opti
     asyncio.run(still_works(api, upstream))
 
 
+def test_a_stream_that_stood_open_gives_its_slot_back_and_lets_the_client_be_closed(new_loop, upstream):
+    """LF-01"""
+    api = AsyncClient(concurrency=1)
+    blocks = [api.stream("GET", f"{upstream.url}/hang?after=headers")]
+
+    async def program() -> None:
+        await blocks[0].__aenter__()
+        raise Interrupted
+
+    abandoned(new_loop, program())
+    blocks.clear()
+    gc.collect()
+    assert (api.stats().running, api.stats().queued) == (0, 0)
+    asyncio.run(still_works(api, upstream))
+
+
 def test_connections_that_rested_and_are_used_again_keep_no_request_alive(new_loop, upstream):
     """LF-01"""
     api = AsyncClient(concurrency=2)

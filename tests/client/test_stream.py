@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
+import brotli
 import pytest
 
-from comity import Accept, AsyncClient, BadResponse, Client, OptionsError, StatusError, TimedOut, Timeout
+from comity import Accept, AsyncClient, BadResponse, Client, OptionsError, StatusError, TimedOut, Timeout, TokenSource
+from comity.policy.events import Event
+from comity.testing import Answer, ScriptedTransport
 from tests.client.scripted import OK, Peer, Scripted, answer, in_turn, ok, once, packed, status
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+begun = asyncio.create_task
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -27,12 +37,25 @@ async def test_the_body_comes_as_it_was_sent_and_the_attempts_are_there_at_the_e
         assert server.connections == 1
 
 
+class Queued(asyncio.Event):
+    """Is set when a request waits for its turn, in whichever thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tell = asyncio.get_running_loop().call_soon_threadsafe
+
+    def __call__(self, event: Event) -> None:
+        if event.type == "queued":
+            self._tell(self.set)
+
+
 async def test_the_slot_is_held_until_the_block_is_left():
-    async with Scripted(answer(OK)) as server, AsyncClient(server.url, concurrency=1) as api:
+    queued = Queued()
+    async with Scripted(answer(OK)) as server, AsyncClient(server.url, concurrency=1, on_event=queued) as api:
         async with api.stream("GET", "/"):
-            second = asyncio.create_task(api.get("/"))
-            await asyncio.wait([second], timeout=0.02)
-            assert (second.done(), len(server.seen)) == (False, 1)
+            second = begun(api.get("/"))
+            await queued.wait()
+            assert len(server.seen) == 1
         assert (await second).status_code == 200
 
 
@@ -105,6 +128,40 @@ async def test_an_answer_that_cannot_be_read_leaves_its_cookies_too():
         assert [each.all("cookie") for each in server.seen] == [[], ["a=1"]]
 
 
+async def test_redirects_are_followed_before_the_block():
+    async with (
+        Scripted(in_turn(status(302, "Location: /new"), ok(b"there"))) as server,
+        AsyncClient(server.url, follow_redirects=True) as api,
+        api.stream("GET", "/old") as response,
+    ):
+        assert await response.read() == b"there"
+        assert [each.target for each in server.seen] == ["/old", "/new"]
+        assert (response.url, [each.status_code for each in response.history]) == (f"{server.url}/new", [302])
+
+
+async def test_a_token_that_is_refused_is_renewed_before_the_block():
+    tokens = iter(["t1", "t2"])
+    async with (
+        Scripted(in_turn(status(401), ok(b"mine"))) as server,
+        AsyncClient(server.url, auth=TokenSource(lambda: (next(tokens), 60))) as api,
+        api.stream("GET", "/") as response,
+    ):
+        assert await response.read() == b"mine"
+        assert [each.all("authorization") for each in server.seen] == [["Bearer t1"], ["Bearer t2"]]
+        assert [(each.number, each.status) for each in response.attempts] == [(1, 401), (2, 200)]
+        assert "authorization" not in response.request.headers
+
+
+async def test_cookies_are_taken_before_the_block_and_sent_with_the_next():
+    async with Scripted(answer(ok(b"x", "Set-Cookie: a=1"))) as server, AsyncClient(server.url, cookies=True) as api:
+        async with api.stream("GET", "/") as response:
+            assert "a=1" not in str(response.headers)
+            await api.get("/")
+        async with api.stream("GET", "/"):
+            pass
+        assert [each.all("cookie") for each in server.seen] == [[], ["a=1"], ["a=1"]]
+
+
 async def test_an_error_status_is_raised_with_its_body():
     async with Scripted(answer(status(404, body=b"none"))) as server, AsyncClient(server.url) as api:
         with pytest.raises(StatusError) as caught:
@@ -130,6 +187,28 @@ async def test_gzip_is_undone_and_its_trailer_is_checked():
         async with api.stream("GET", "/") as response:
             with pytest.raises(BadResponse, match="checksum"):
                 await response.read()
+
+
+@pytest.mark.parametrize(("coding", "coded"), [("br", brotli.compress), ("zstd", zstd.compress)])
+async def test_br_and_zstd_are_undone_and_their_ends_are_checked(coding, coded):
+    """CP-09"""
+    whole = coded(b"word " * 90_000)
+    bodies = in_turn(ok(whole, f"Content-Encoding: {coding}"), ok(whole[:-2], f"Content-Encoding: {coding}"))
+    async with Scripted(bodies) as server, AsyncClient(server.url) as api:
+        async with api.stream("GET", "/") as response:
+            assert await response.read() == b"word " * 90_000
+        async with api.stream("GET", "/") as response:
+            with pytest.raises(BadResponse, match=coding):
+                await response.read()
+
+
+async def test_a_scripted_break_is_raised_behind_the_content():
+    transport = ScriptedTransport(Answer(content=b"half", fault="truncated"))
+    async with AsyncClient("http://h.example", transport=transport) as api, api.stream("GET", "/") as response:
+        pieces = response.iter_bytes()
+        assert await anext(pieces) == b"half"
+        with pytest.raises(BadResponse, match="scripted"):
+            await anext(pieces)
 
 
 async def test_no_piece_of_a_bomb_is_large():

@@ -205,6 +205,9 @@ class _FarOpened:
     async def abort(self) -> Exchange[Response]:
         return await self._thread.reach(self._opened.abort())
 
+    def drop(self) -> None:
+        self._opened.drop()
+
 
 def far_auth(auth: Auth, thread: LoopThread) -> Auth:
     """Return auth whose functions, perhaps coroutines, are called in another thread's loop."""

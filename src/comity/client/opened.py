@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Protocol, Self, runtime_checkable
 
 from aiohttp.streams import StreamReader
@@ -110,6 +111,12 @@ class Streaming(Sending):
             self.exchange = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=timings)
         return self.exchange
 
+    def drop(self) -> None:
+        """Close the connection in its loop, unless the attempt is over."""
+        if self.exchange is None:
+            with suppress(RuntimeError):  # the loop is closed, and its connections with it
+                self._pool.loop.call_soon_threadsafe(self._close)
+
     async def _next(self) -> bytes:
         stream: StreamReader = self._stream
         while True:
@@ -173,6 +180,9 @@ class Read:
             status = Outcome(status=self.head.status_code)
             self.exchange = Exchange(outcome=status, value=self.head, timings=self._end.timings)
         return self.exchange
+
+    def drop(self) -> None:
+        """There is no connection."""
 
 
 def opening(transport: object) -> Opens:

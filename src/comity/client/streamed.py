@@ -27,6 +27,8 @@ class Body:
         opened: the answer.
         over: told what the attempt came to, once; it gives back what the call holds, and raises when the body is broken.
         drop: gives it back without a word.
+
+    A body that is forgotten before its end drops what it holds.
     """
 
     def __init__(
@@ -63,7 +65,11 @@ class Body:
         """Give everything back; for destructors."""
         if not self._settled:
             self._settled = self._closed = True
+            self._opened.drop()
             self._drop()
+
+    def __del__(self) -> None:
+        self.drop()
 
     def _end(self, exchange: Exchange[Response] | None, *, quiet: bool = False) -> None:
         assert exchange is not None

@@ -131,6 +131,9 @@ class Client:
         body = finish(self._api._streamed(method, url, options))  # noqa: SLF001 - it is one of us
         try:
             yield BlockingStreamedResponse(body)
+        except GeneratorExit:  # forgotten: this may be a destructor, which must not wait for the loop
+            body.drop()
+            raise
         finally:
             finish(body.close())
 

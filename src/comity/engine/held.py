@@ -35,6 +35,10 @@ class Opened(Protocol[T]):
         """End the attempt and its connection; it never suspends, so that a cancellation cannot skip it."""
         ...
 
+    def drop(self) -> None:
+        """End the connection a little later; for destructors, which may run in any thread and must not wait."""
+        ...
+
 
 class Held(Generic[T]):
     """A call that stands.

@@ -1,0 +1,137 @@
+"""Streaming: how a block ends that nobody leaves in the usual way, and what memory it takes until then."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import threading
+import tracemalloc
+
+import pytest
+
+from comity import AsyncClient, Client, ClientClosed
+from comity.testing import Upstream
+from tests.client.in_threads import InThreads
+from tests.client.scripted import OK, Peer, Scripted, ok, packed
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+BOTH = pytest.mark.parametrize("kind", [AsyncClient, InThreads], ids=["async", "sync"])
+LARGE = 50_000_000
+
+
+@pytest.fixture
+def up():
+    with Upstream() as up:
+        yield up
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, whatever another test or the shell did to the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+async def ask_until_refused(api: AsyncClient) -> None:
+    while True:
+        await api.get("/")
+
+
+@BOTH
+async def test_closing_the_client_waits_for_an_open_block(kind):
+    go_on = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        if (await peer.request()).target != "/slow":
+            await peer.send(OK)
+            return
+        await peer.send(HEAD + b"5\r\nfirst\r\n")
+        await go_on.wait()
+        await peer.send(b"4\r\nlast\r\n0\r\n\r\n")
+
+    async with Scripted(script) as server:
+        api = kind(server.url)
+        async with api.stream("GET", "/slow") as response:
+            pieces = response.iter_bytes()
+            assert await anext(pieces) == b"first"
+            closing = asyncio.create_task(api.aclose())
+            with pytest.raises(ClientClosed):
+                await ask_until_refused(api)
+            assert not closing.done()
+            go_on.set()
+            assert await anext(pieces) == b"last"
+        await closing
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize("reading", [False, True])
+def test_ctrl_c_in_a_block_leaves_no_socket_and_no_slot(up, reading):
+    def interrupt() -> None:
+        up.wait_until(lambda up: up.stats().total.in_flight == 1)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    def wait(api: Client) -> None:
+        with api.stream("GET", "/hang?after=headers") as response:
+            other.start()
+            if reading:
+                response.read()
+            threading.Event().wait()
+
+    other = threading.Thread(target=interrupt)
+    with Client(up.url, concurrency=1) as api:
+        with pytest.raises(KeyboardInterrupt):
+            wait(api)
+        other.join()
+        up.wait_until(lambda up: up.stats().total.in_flight == 0)
+        assert (api.stats().running, api.stats().queued) == (0, 0)
+
+
+async def test_a_forgotten_block_gives_back_its_slot_and_its_socket(up):
+    async with AsyncClient(up.url, concurrency=1) as api:
+        block = api.stream("GET", "/hang?after=headers")
+        await block.__aenter__()
+        del block
+        gc.collect()
+        assert (await api.get("/ok/1")).status_code == 200
+        await asyncio.to_thread(up.wait_until, lambda up: up.stats().total.in_flight == 0)
+
+
+def test_threads_may_forget_a_block_too(up):
+    with Client(up.url, concurrency=1) as api:
+        block = api.stream("GET", "/hang?after=headers")
+        block.__enter__()
+        with api._thread._lock:  # a destructor may run anywhere, also where its own thread holds a lock
+            del block
+            gc.collect()
+        assert api.get("/ok/1").status_code == 200
+        up.wait_until(lambda up: up.stats().total.in_flight == 0)
+
+
+@pytest.mark.parametrize("framing", ["chunked", "gzip"])
+@BOTH
+async def test_a_large_body_streams_in_small_memory(kind, framing):
+    bomb = ok(packed(bytes(LARGE)), "Content-Encoding: gzip") if framing == "gzip" else b""
+    piece = b"%x\r\n%b\r\n" % (50_000, bytes(50_000))
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        if bomb:
+            await peer.send(bomb)
+            return
+        await peer.send(HEAD)
+        for _ in range(LARGE // 50_000):
+            await peer.send(piece)
+        await peer.send(b"0\r\n\r\n")
+
+    async with Scripted(script) as server, kind(server.url) as api:
+        tracemalloc.start()
+        try:
+            async with api.stream("GET", "/") as response:
+                sizes = [len(each) async for each in response.iter_bytes()]
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (sum(sizes), max(sizes) <= 1024 * 1024) == (LARGE, True)
+    assert peak < 4_000_000, peak
