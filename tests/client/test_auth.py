@@ -270,6 +270,22 @@ def test_a_token_may_live_for_ever_or_shorter_than_twice_early(lives, calls):
     assert login.calls == calls
 
 
+@pytest.mark.parametrize("lives", [0.0, 0.000001, 0.5])
+def test_a_token_that_is_over_as_it_comes_serves_a_second_instead_of_being_fetched_for_ever(lives):
+    clock, login = VirtualClock(), Login(lives=lives, takes=0.6)
+
+    async def use() -> None:
+        transport = ScriptedTransport(lambda _request: 200)
+        async with AsyncClient("http://h", transport=transport, clock=clock, auth=login.source(), deadline=5) as api:
+            await asyncio.gather(*(api.get("/") for _ in range(5)))
+            assert (login.calls, asked(transport)) == (1, ["Bearer t1"] * 5)
+            await asyncio.sleep(1.1)
+            await api.get("/")
+            assert login.calls == 2
+
+    at(clock, use)
+
+
 async def test_a_401_is_answered_with_one_new_token_shared_by_all():
     login = Login(lives=None)
     good = "Bearer t2"
@@ -487,6 +503,22 @@ def test_a_fetch_that_is_cancelled_is_begun_again_by_who_waits():
         assert asked(api._dispatcher.transport) == ["Bearer t2"]
 
     assert at(clock, use) == 6.0
+
+
+async def _cancelled() -> tuple[str, float]:
+    raise asyncio.CancelledError
+
+
+def _stopped() -> tuple[str, float]:
+    return next(iter(()))
+
+
+@pytest.mark.parametrize(("fetch", "name"), [(_cancelled, "CancelledError"), (_stopped, "StopIteration")])
+async def test_a_fetch_that_raises_what_no_future_carries_fails_instead_of_letting_wait_for_ever(fetch, name):
+    source = comity.TokenSource(fetch, timeout=None)
+    async with AsyncClient("http://h", transport=ScriptedTransport(200), auth=source, retry=0) as api:
+        with pytest.raises(AuthFailed, match=name):
+            await api.get("/")
 
 
 @pytest.mark.parametrize("fault", [status(404, "Content-Encoding: gzip"), None])

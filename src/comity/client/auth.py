@@ -216,7 +216,7 @@ def bearer(token: object, option: str) -> str:
     return f"Bearer {token}"
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """Return what a caller's function raised and where in it, in a line without secrets."""
     text = redact.text(str(error)[:200]).partition("\n")[0]
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -231,7 +231,7 @@ _OURS = frozenset({"comity", "asyncio", "concurrent"})
 """Whose frames lie between a call and the function that the caller gave."""
 
 
-def _traces(error: Exception) -> Iterator[TracebackType]:
+def _traces(error: BaseException) -> Iterator[TracebackType]:
     trace = error.__traceback__
     while trace is not None:
         yield trace

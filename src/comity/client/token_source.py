@@ -26,6 +26,10 @@ Fetch = Callable[[], "tuple[str, float | None] | Awaitable[tuple[str, float | No
 _PAUSE = NS
 """After a failed fetch the next begins so much later, ns; what is sent meanwhile fails with the same reason."""
 
+_LEAST = NS
+"""So long a token serves from when it came, ns, however short it is said to live: else each request would fetch one anew,
+as fast as the login server answers. One that is refused with 401 meanwhile is fetched anew all the same."""
+
 _CANCELLED = "cancelled"
 
 
@@ -39,6 +43,7 @@ class TokenSource(Renewing):
         fetch: returns (token, seconds that it lives or None). A function that is no coroutine function runs in a thread,
             so it may block.
         early: seconds (or text) before the end of its life from when on a token is fetched anew; at most half its life.
+            No token is fetched anew within a second, unless it is refused.
         timeout: seconds (or text) that a fetch may take; None for no limit.
 
     Raises:
@@ -108,8 +113,12 @@ class TokenSource(Renewing):
     async def _fly(self, flight: _Flight, clock: Clock) -> None:
         failure, began, token = _CANCELLED, clock.now(), self._token
         try:
-            token = _Token.of(await self._fetched(), began, self._early)
+            token = _Token.of(await self._fetched(), began, self._early, clock)
             failure = ""
+        except asyncio.CancelledError as error:
+            if flight.task is None or flight.task.cancelling():
+                raise
+            failure = told(error)  # the caller's function raised it: nobody cancelled the fetch
         except Exception as error:  # noqa: BLE001 - a caller's function may raise anything
             failure = told(error)
         finally:
@@ -125,12 +134,20 @@ class TokenSource(Renewing):
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                given: Any = await (self._call() if iscoroutinefunction(self._call) else asyncio.to_thread(self._call))
+                given: Any = await (
+                    self._call() if iscoroutinefunction(self._call) else asyncio.to_thread(self._called)
+                )
                 return await given if isawaitable(given) else given
         except TimeoutError:
             if not limit.expired():
                 raise
             raise TimeoutError(f"fetch took longer than {seconds_text(self._timeout or 0.0)} s") from None
+
+    def _called(self) -> Any:
+        try:
+            return self._call()
+        except StopIteration as error:  # no future can carry it (PEP 479): who waits would wait for ever
+            raise RuntimeError("fetch raised StopIteration") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +158,16 @@ class _Token:
     until: int | None
 
     @classmethod
-    def of(cls, given: object, began: int, early: int) -> _Token:
-        """Read what a fetch returned; a token lives from when it was asked for."""
+    def of(cls, given: object, began: int, early: int, clock: Clock) -> _Token:
+        """Read what a fetch returned just now; a token lives from when it was asked for, at `began`."""
         if not isinstance(given, tuple) or len(given) != 2:
             raise TypeError(f"fetch returned a {type(given).__name__}; it is to return (token, seconds that it lives)")
         text, lives = given
         life = as_ns(duration(lives, "lifetime"))
-        return cls(
-            (("Authorization", bearer(text, "token")),), None if life is None else began + life - min(early, life // 2)
-        )
+        fields = (("Authorization", bearer(text, "token")),)
+        if life is None:
+            return cls(fields, None)
+        return cls(fields, max(began + life - min(early, life // 2), clock.now() + _LEAST))
 
     def stale(self, now: int) -> bool:
         """Return whether it is to be fetched anew."""
