@@ -122,6 +122,17 @@ async def test_a_file_that_has_changed_meanwhile_comes_whole(tmp_path):
     assert done.resumed_from == 0
 
 
+async def test_a_file_that_has_changed_and_breaks_off_is_resumed_from_nothing_of_the_earlier_download(tmp_path):
+    files = Files(700).watched()
+    async with Scripted(files) as server, AsyncClient(server.url, retry=QUICK) as api:
+        with pytest.raises(BadResponse):
+            await api.download("/f", tmp_path / "f", progress=files.progress, retry=0)
+        files.etag, files.cuts = '"v2"', [900]
+        done = await api.download("/f", tmp_path / "f", progress=files.progress)
+        assert ranges(server) == ["", "bytes=700-", "bytes=900-"]
+    assert (done.resumed_from, done.size) == (0, len(DATA))
+
+
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
 async def test_without_a_strong_validator_nothing_is_kept(tmp_path, etag):
     async with Scripted(Files(700, etag=etag)) as server, AsyncClient(server.url, retry=QUICK) as api:

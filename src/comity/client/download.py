@@ -43,7 +43,7 @@ class Downloaded:
     Args:
         path: where it is.
         size: its bytes.
-        resumed_from: bytes that an earlier download had left.
+        resumed_from: bytes that an earlier download had left, 0 when it began anew.
         headers: of the last answer.
         attempts: every send of it.
     """
@@ -117,7 +117,6 @@ class Download:
         opened = partial(Part, self._path, url, resume=self._resume, digest=self._digest)
         part: Part = await self._aside(opened)
         with part:
-            resumed_from = part.size
             answer: StreamedResponse | None = None
             while answer is None:
                 left = {} if deadline is None else {"deadline": max(0.001, (deadline - self._clock.now()) / NS)}
@@ -132,12 +131,10 @@ class Download:
                         raise
                     part.restart()
             await self._finish(part, answer)
-            if answer.status_code != 206:
-                resumed_from = 0
             return Downloaded(
                 path=self._path,
                 size=part.size,
-                resumed_from=resumed_from,
+                resumed_from=part.kept,
                 headers=answer.headers,
                 attempts=tuple(self._attempts),
             )

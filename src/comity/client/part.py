@@ -38,6 +38,7 @@ class Part:
 
     Attributes:
         size: bytes that are there.
+        kept: how many of them an earlier download left.
         validator: a value for If-Range by which what is there can be gone on with, "" when it cannot.
 
     Raises:
@@ -49,7 +50,7 @@ class Part:
         if path.is_dir():
             raise OptionsError("path", str(path), "the path of a file", reason="it is a directory")
         self.path = path
-        self.size = 0
+        self.size = self.kept = 0
         self.validator = ""
         self._url = hashlib.sha256(url.encode()).hexdigest()
         self._digest = digest
@@ -72,7 +73,7 @@ class Part:
         """Throw away what is there; `validator` is of what comes now."""
         self._file.seek(0)
         self._file.truncate()
-        self.size, self.validator = 0, validator
+        self.size, self.kept, self.validator = 0, 0, validator
         self._hash = None if self._digest is None else self._digest()
         if validator:
             self._about.write_text(json.dumps({"url": self._url, "validator": validator}))
@@ -117,6 +118,7 @@ class Part:
             self.size += len(piece)
             if self._hash is not None:
                 self._hash.update(piece)
+        self.kept = self.size
 
     def _known(self) -> dict[str, Any]:
         try:
