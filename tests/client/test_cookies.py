@@ -224,7 +224,7 @@ def test_a_jar_can_be_filled_read_and_emptied_by_hand():
     jar.set("a", "1", domain="h.example")
     jar.set("a", "2", domain=".h.example", path="/x", secure=True)
     assert (sent(jar, "https://h.example/x"), sent(jar, "https://b.h.example/x")) == ("a=2; a=1", "a=2")
-    assert (jar.get("a"), jar.get("a", "other"), jar.get("b")) == ("2", None, None)
+    assert (jar.get("a"), jar.get("a", ".H.example"), jar.get("a", "other"), jar.get("b")) == ("2", "2", None, None)
     assert {(each.name, each.domain, each.path, each.secure) for each in jar} == {
         ("a", "h.example", "/", False),
         ("a", "h.example", "/x", True),

@@ -105,20 +105,21 @@ class Cookies:
         for option, text in parts:
             if not isinstance(text, str) or _FORBIDDEN.search(text) or not (text or option == "value"):
                 raise OptionsError(option, redact.MASK, "a text without control characters and ';'")
-        host = domain.lower().removeprefix(".")
-        cookie = Cookie(name=name, value=value, domain=host, path=path, host_only=host == domain.lower(), secure=secure)
+        host, host_only = _bare(domain), not domain.startswith(".")
+        cookie = Cookie(name=name, value=value, domain=host, path=path, host_only=host_only, secure=secure)
         with self._lock:
             self._put(cookie)
 
     def get(self, name: str, domain: str | None = None) -> str | None:
         """Return the value of the cookie of a name, None when there is none; of several, of the one made last."""
-        found = [each for each in self if each.name == name and domain in {None, each.domain}]
+        where = None if domain is None else _bare(domain)
+        found = [each for each in self if each.name == name and where in {None, each.domain}]
         return max(found, key=lambda each: each.made).value if found else None
 
     def clear(self, domain: str | None = None) -> None:
         """Forget the cookies of a domain, or all."""
         with self._lock:
-            for each in list(self._kept) if domain is None else [domain.lower().removeprefix(".")]:
+            for each in list(self._kept) if domain is None else [_bare(domain)]:
                 self._size -= len(self._kept.pop(each, ()))
 
     def __iter__(self) -> Iterator[Cookie]:
@@ -256,6 +257,10 @@ def _accepted(given: SetCookie, address: Address, wall: int) -> Cookie | None:
         secure=given.secure,
         expires=None if given.expires is None else min(given.expires, wall + LONGEST_LIFE) / NS,
     )
+
+
+def _bare(domain: str) -> str:
+    return domain.lower().removeprefix(".")
 
 
 def _made(cookie: Cookie) -> int:
