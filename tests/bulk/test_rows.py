@@ -282,3 +282,9 @@ def test_a_column_or_field_can_be_the_id():
     wrong = parse({"url": URL, "sku": 5, "boddy": 1}, id_column="sku")
     assert isinstance(wrong, Invalid)
     assert wrong.field == "boddy"
+
+
+def test_rows_without_a_cost_have_the_common_one():
+    parser = RowParser(cost={"tokens": 1200})
+    rows = [parser.parse(1, line) for line in (b'{"url": "http://x.test"}', b'{"url": "http://x.test", "cost": 3}')]
+    assert [row.cost for row in rows] == [{"tokens": 1200}, 3]

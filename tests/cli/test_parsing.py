@@ -8,6 +8,7 @@ from comity.cli import parsing
 from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
+from comity.policy.usage import Usage
 
 
 def test_what_is_not_given_keeps_its_default():
@@ -171,3 +172,23 @@ def test_a_delimiter_is_one_character(text, found):
 @pytest.mark.parametrize("name", ["out.jsonl", "out", "out.ndjson", "out.db", "/dev/stdout"])
 def test_other_names_of_outputs_are_taken(name):
     assert parsing.output(name) == name
+
+
+def test_costs_and_usages_are_read():
+    assert parsing.cost("5") == 5
+    assert parsing.cost("tokens=1200,requests=2") == {"tokens": 1200, "requests": 2}
+    policy = parsing.policy(
+        rate=["9 tokens/min"], usage=["tokens=usage.input_tokens + usage.output_tokens", "tokens=more"]
+    )
+    assert policy.usage == Usage({"tokens": ["usage.input_tokens", "usage.output_tokens", "more"]})
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "tokens=x", "tokens", "9tokens=1", "tokens=1,"])
+def test_a_wrong_cost_is_told(text):
+    with pytest.raises(OptionsError, match="--cost"):
+        parsing.cost(text)
+
+
+def test_a_usage_without_a_budget_is_told():
+    with pytest.raises(OptionsError, match="--usage"):
+        parsing.policy(usage=["usage.total_tokens"])

@@ -60,6 +60,7 @@ class Job:
         delimiter: what separates the columns of a table, when it is not what the input's name says.
         method: method of rows that name none.
         headers: headers of every row.
+        cost: of rows that name none.
         policy: the limits of every host that `hosts` does not name.
         hosts: limits by key, as of `HostRules`.
         ordered: whether results stand in the order of the input.
@@ -81,6 +82,7 @@ class Job:
     delimiter: str | None = None
     method: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    cost: int | dict[str, int] = 1
     policy: Policy = field(default_factory=Policy)
     hosts: Mapping[str, Policy] = field(default_factory=dict)
     ordered: bool = False
@@ -101,6 +103,7 @@ class Job:
             template=self.template,
             body=self.body,
             id_column=self.id_column,
+            cost=self.cost,
         )
 
     @property

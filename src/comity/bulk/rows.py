@@ -136,6 +136,7 @@ class RowParser:
         template: fills the URL of objects and table rows that have none.
         body: fills the body of objects and table rows that have none; their method is POST then, if nothing names one.
         id_column: the column or field whose value is the row's id, instead of `id`.
+        cost: of rows that name none.
     """
 
     def __init__(
@@ -146,7 +147,9 @@ class RowParser:
         template: UrlTemplate | None = None,
         body: BodyTemplate | None = None,
         id_column: str | None = None,
+        cost: int | dict[str, int] = 1,
     ) -> None:
+        self.cost = cost
         self.method, self.template, self.body, self.id_column = method, template, body, id_column
         self.headers = dict(headers or {})
         self._hosts: dict[str, str] = {}
@@ -285,6 +288,7 @@ class RowParser:
             headers=self._merged(spec.headers),
             params=spec.params,
             idempotent=spec.idempotent,
+            cost=self.cost,
             size=size + 512,
         )
         self._content(row, spec)

@@ -17,7 +17,7 @@ from comity.policy.rate import Measured, Rate
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.token import is_token
-from comity.policy.units import duration, is_off, parse_integer
+from comity.policy.units import duration, is_off, parse_integer, unit_name
 
 _OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", ".zip", ".xlsx", ".parquet"})
 _MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
@@ -64,6 +64,7 @@ def policy(
     max_retry_wait: str | None = None,
     timeout: str | None = None,
     deadline: str | None = None,
+    usage: Sequence[str] = (),
 ) -> Policy:
     """Return the policy of the command line's options; what is not given keeps its default."""
     changes: dict[str, Any] = {}
@@ -78,11 +79,35 @@ def policy(
         retrying["retries"] = parse_integer(retries, "--retries", 0, 1000)
     if max_retry_wait is not None:
         retrying["max_retry_after"] = duration(max_retry_wait, "--max-retry-wait")
+    if usage:
+        changes["usage"] = _usage(usage)
     if timeout is not None:
         changes["timeout"] = Timeout.of(duration(timeout, "--timeout", minimum=0.001))
     if deadline is not None:
         changes["deadline"] = duration(deadline, "--deadline", minimum=0.001)
     return Policy(retry=Retry(**retrying), **changes)
+
+
+def cost(text: str) -> int | dict[str, int]:
+    """Return the cost of `--cost 5` or `--cost tokens=1200`; several budgets are joined by commas."""
+    if "=" not in text:
+        return parse_integer(text, "--cost", 0)
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        unit, _, amount = part.partition("=")
+        found[unit_name(unit.strip(), "--cost")] = parse_integer(amount, "--cost", 0)
+    return found
+
+
+def _usage(given: Sequence[str]) -> dict[str, list[str]]:
+    """Return where answers tell their cost: `tokens=usage.total_tokens`, several places joined by +."""
+    found: dict[str, list[str]] = {}
+    for text in given:
+        unit, equals, places = text.partition("=")
+        if not equals:
+            raise OptionsError("--usage", text, "a budget and a place in answers such as 'tokens=usage.total_tokens'")
+        found.setdefault(unit.strip(), []).extend(place.strip() for place in places.split("+"))
+    return found
 
 
 def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str, Policy]:

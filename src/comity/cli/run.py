@@ -99,6 +99,22 @@ def run(
             help="Where a rate holds: exactly at the sender, or also in the server's log, a little slower.",
         ),
     ] = "client",
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COST",
+            rich_help_panel=_LIMITS,
+            help="What rows without one take of the rates: 5, or by budget tokens=1200.  [1]",
+        ),
+    ] = None,
+    usage: Annotated[
+        list[str],
+        typer.Option(
+            metavar="BUDGET=PATH",
+            rich_help_panel=_LIMITS,
+            help="Where answers tell what a row really took: tokens=usage.total_tokens. Repeatable, or joined by +.",
+        ),
+    ] = _LISTS,
     retries: Annotated[
         str | None,
         typer.Option(
@@ -189,6 +205,7 @@ def run(
         policy = parsing.policy(
             rate=rate,
             measured=where,
+            usage=usage,
             at_once=concurrency,
             min_gap=min_gap,
             retries=retries,
@@ -201,6 +218,7 @@ def run(
             output=parsing.output(output) if output is not None else None,
             template=UrlTemplate(url) if url is not None else None,
             body=parsing.body_template(json, body),
+            cost=parsing.cost(cost) if cost is not None else 1,
             id_column=id_column,
             delimiter=parsing.delimiter(delimiter) if delimiter is not None else None,
             method=parsing.method(method) if method is not None else None,

@@ -19,6 +19,7 @@ from comity.engine.clock import Clock
 from comity.engine.held import Opened
 from comity.policy.outcome import Outcome, asks_again
 from comity.policy.timeouts import Timeout
+from comity.policy.usage import Usage
 
 
 class Dispatcher:
@@ -71,6 +72,8 @@ class Dispatcher:
                 self._underway.end(slot)
         self._see(request, dressed, exchange, slot)
         response = exchange.value
+        if response is not None and slot.usage is not None:
+            settle(slot, slot.usage, response)
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
         if self.hars:
@@ -135,3 +138,10 @@ class Dispatcher:
     def _record(self, request: Request, exchange: Exchange[Response], slot: Slot) -> None:
         for har in tuple(self.hars):
             har.add(request, exchange, slot)
+
+
+def settle(slot: Slot, usage: Usage, response: Response) -> None:
+    """Correct what a request was charged with to what its answer says."""
+    actual = usage.actual(response)
+    if actual is not None:
+        slot.settle(actual)

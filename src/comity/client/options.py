@@ -19,6 +19,7 @@ from comity.policy.options import OPTIONS, Policy, RateGiven
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Seconds
+from comity.policy.usage import UsageGiven
 
 RaiseFor = Literal["never", "error", "non_2xx"]
 """Which whole answers are raised as StatusError: none, those from 400 on, or all but 2xx."""
@@ -56,6 +57,8 @@ class PolicyOptions(TypedDict, total=False):
     timeout: Timeout | Seconds | None
     deadline: Seconds | None
     header_names: HeaderNames | None
+    group: str | None
+    usage: UsageGiven | None
 
 
 class RequestOptions(TypedDict, total=False):

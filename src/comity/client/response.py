@@ -10,6 +10,7 @@ from comity.client import media, typed
 from comity.client.headers import Headers
 from comity.errors import BadResponse, StatusError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
+from comity.policy.json_path import JsonPath
 from comity.policy.outcome import asks_again
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ class Response:
         except (ValueError, RecursionError) as error:
             wrong = media.what_is_wrong(self.content, error)
             raise self.bad(f"{self.line()} with a body that {wrong} ({len(self.content)} bytes)") from None
+
+    def field(self, path: JsonPath) -> object:
+        """Return what stands there in the JSON body, MISSING when nothing does."""
+        return media.json_field(self.content, path)
 
     @overload
     def into(self, kind: type[T]) -> T: ...

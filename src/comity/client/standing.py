@@ -56,7 +56,7 @@ class Standing:
         held, request = self.held, head.request
         if held is None:
             whole = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=head.timings)
-            return Body(Read(head, whole), lambda _: None, lambda: None)
+            return Body(Read(head, whole), lambda _: None, lambda: None, lambda _: None)
         sent = self.sent or request
 
         def over(exchange: Exchange[Response]) -> None:
@@ -73,4 +73,4 @@ class Standing:
             self._over(request, sent, None, held.slot)
             held.drop()
 
-        return Body(held.opened, over, drop)
+        return Body(held.opened, over, drop, held.slot.settle)

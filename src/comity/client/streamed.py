@@ -6,7 +6,7 @@ What reads is written once, as coroutines; for threads the same are run to their
 from __future__ import annotations
 
 import codecs
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
 from comity import redact
 from comity.client import media
@@ -19,6 +19,8 @@ from comity.engine.held import Opened
 from comity.policy.attempt import Attempt
 from comity.policy.units import integer
 
+Cost = int | Mapping[str, int]
+
 
 class Body:
     """A body that is being read, and the call that stands at it.
@@ -27,14 +29,19 @@ class Body:
         opened: the answer.
         over: told what the attempt came to, once; it gives back what the call holds, and raises when the body is broken.
         drop: gives it back without a word.
+        correct: takes what the request really cost.
 
     A body that is forgotten before its end drops what it holds.
     """
 
     def __init__(
-        self, opened: Opened[Response], over: Callable[[Exchange[Response]], None], drop: Callable[[], None]
+        self,
+        opened: Opened[Response],
+        over: Callable[[Exchange[Response]], None],
+        drop: Callable[[], None],
+        correct: Callable[[Cost], None],
     ) -> None:
-        self.head = opened.head
+        self.head, self.correct = opened.head, correct
         self._opened, self._settle, self._drop = opened, over, drop
         self._settled = self._closed = False
         self._error: Exception | None = None
@@ -122,6 +129,17 @@ class _Streamed:
     def attempts(self) -> tuple[Attempt, ...]:
         """Every wire attempt; the last is there when the body was read to its end or the block was left."""
         return self._body.head.attempts
+
+    def settle(self, actual: Cost) -> None:
+        """Correct what the request was charged with to what it really cost, which a stream tells at its end at the earliest.
+
+        Args:
+            actual: in requests, or by budget, such as {"tokens": 812}; a budget not named keeps its estimate.
+
+        Raises:
+            OptionsError: a cost is no whole number, or names no budget of the host.
+        """
+        self._body.correct(actual)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.status_code} {self.request.method} {redact.url(self.url)}>"

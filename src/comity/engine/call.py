@@ -15,6 +15,7 @@ from comity.policy.headers import read_hints
 from comity.policy.outcome import Outcome, asks_again
 from comity.policy.retry import Retry
 from comity.policy.ticket import State, Ticket
+from comity.policy.usage import Usage
 
 T = TypeVar("T")
 
@@ -152,6 +153,11 @@ class Slot(msgspec.Struct, eq=False):
         gate = self._gate
         names = gate.core.policy.header_names
         return read_hints(headers, status=status, wall=gate.clock.wall(), names=names).retry_after
+
+    @property
+    def usage(self) -> Usage | None:
+        """How the answer tells what it really cost."""
+        return self._gate.core.policy.usage
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was."""

@@ -15,6 +15,7 @@ from comity.policy.rate import Rate
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Seconds, as_ns, duration, flag, integer, is_off
+from comity.policy.usage import Usage, UsageGiven
 
 RateGiven = str | Rate | Sequence[str | Rate] | None
 """How rates are given: "50/5s", a Rate, several of them, or None (or "off") for none."""
@@ -39,6 +40,8 @@ class Policy:
         header_names: the API's own names of quota headers, besides the usual ones.
         group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
             limiters of their own, each with these rules; those without such a value share one.
+        usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
+            sum it is, or a function of the answer; it corrects the `cost` that a request was charged with.
 
     Raises:
         OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
@@ -60,6 +63,7 @@ class Policy:
     deadline: float | None
     header_names: HeaderNames | None
     group: str | None
+    usage: Usage | None
     group_field: JsonPath | None = field(init=False, repr=False, compare=False)
     min_gap_ns: int = field(init=False, repr=False, compare=False)
     queue_timeout_ns: int | None = field(init=False, repr=False, compare=False)
@@ -81,15 +85,19 @@ class Policy:
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,
         group: str | None = None,
+        usage: Usage | UsageGiven | None = None,
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
+        rates, settled = _rates(rate), Usage.of(usage)
+        if settled is not None:
+            settled.check({each.unit for each in rates})
         gap = duration(min_gap, "min_gap") or None
         turn = duration(queue_timeout, "queue_timeout")
         step = duration(ageing, "ageing", minimum=0.001)
         end = duration(deadline, "deadline", minimum=0.001)
         vars(self).update(
-            rate=_rates(rate),
+            rate=rates,
             concurrency=None if concurrency is None else integer(concurrency, "concurrency", 1),
             min_gap=gap,
             max_queue=integer(max_queue, "max_queue", 1),
@@ -101,6 +109,7 @@ class Policy:
             deadline=end,
             header_names=header_names,
             group=group,
+            usage=settled,
             group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
             queue_timeout_ns=as_ns(turn),
