@@ -177,6 +177,53 @@ async def test_another_range_than_asked_for_is_no_part_of_the_file(tmp_path):
     assert not (tmp_path / "f").exists()
 
 
+@pytest.mark.parametrize(
+    ("field", "first", "then"),
+    [("ETag", '"v1"', '"v2"'), ("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT")],
+)
+async def test_a_server_that_ignores_if_range_does_not_mix_two_versions(tmp_path, field, first, then):
+    """RFC 9110 section 15.3.7.3"""
+    new = DATA[::-1]
+    cut = ok(DATA, f"{field}: {first}").partition(b"\r\n\r\n")
+    rest = ok(
+        new[700:],
+        f"{field}: {then}",
+        f"Content-Range: bytes 700-{len(new) - 1}/{len(new)}",
+        status="206 Partial Content",
+    )
+    came = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        while True:
+            seen = await peer.request()
+            if not came.is_set():
+                await peer.send(cut[0] + cut[1] + DATA[:700])
+                await came.wait()
+                return
+            await peer.send(rest if seen.all("range") else ok(new, f"{field}: {then}"))
+
+    async with Scripted(script) as server, AsyncClient(server.url, retry=QUICK) as api:
+        await api.download("/f", tmp_path / "f", progress=lambda *_: came.set())
+        assert ranges(server) == ["", "bytes=700-", ""]
+    assert (tmp_path / "f").read_bytes() == new
+
+
+async def test_more_bytes_than_the_range_announced_are_not_gone_on_with(tmp_path):
+    files = Files(700).watched()
+    announced = f"Content-Range: bytes 700-{len(DATA) - 1}/{len(DATA)}"
+    more = ok(DATA[700:] + b"more", 'ETag: "v1"', announced, "Connection: close", status="206 Partial Content")
+    async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
+        with pytest.raises(BadResponse):
+            await api.download("/f", tmp_path / "f", progress=files.progress)
+        server.script = lambda peer: _answer(peer, more)
+        with pytest.raises(BadResponse, match="bytes came of the"):
+            await api.download("/f", tmp_path / "f")
+        server.script = Files()
+        await api.download("/f", tmp_path / "f")
+        assert ranges(server) == ["", "bytes=700-", ""]
+    assert (tmp_path / "f").read_bytes() == DATA
+
+
 async def test_progress_is_told_up_to_the_whole(tmp_path):
     told: list[tuple[int, int | None]] = []
     async with Scripted(Files(1000)) as server, AsyncClient(server.url, retry=QUICK) as api:
@@ -204,6 +251,13 @@ async def test_what_cannot_be_used_is_said_before_anything_is_sent(tmp_path, opt
             await api.download("/f", tmp_path)
         assert server.seen == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [None, 3, b"f", "a\0b"])
+async def test_what_is_no_path_is_refused(path):
+    async with AsyncClient("http://h") as api:
+        with pytest.raises(OptionsError, match="path="):
+            await api.download("/f", path)
 
 
 async def _answer(peer: Peer, data: bytes) -> None:

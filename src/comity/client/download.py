@@ -9,6 +9,7 @@ download by the same rules as any other, so `retry` says how many there are and 
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -78,7 +79,7 @@ class Download:
 
     def __init__(
         self,
-        path: Path,
+        path: str | os.PathLike[str],
         *,
         resume: bool,
         checksum: str | None,
@@ -90,7 +91,7 @@ class Download:
         aside: Callable[[Callable[[], Any]], Awaitable[Any]],
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self._path, self._resume, self._retry = path, resume, retry
+        self._path, self._resume, self._retry = _path(path), resume, retry
         self._digest, self._wanted = _checksum(checksum)
         if progress is not None:
             plain_function(progress, "progress")
@@ -114,9 +115,8 @@ class Download:
         now = self._clock.now()
         deadline = None if self._limit is None else now + seconds(self._limit)
         state = CallState(idempotent=True, deadline=deadline, started=now)
-        opened = partial(Part, self._path, url, resume=self._resume, digest=self._digest)
-        part: Part = await self._aside(opened)
-        with part:
+        with Part(self._path, url, resume=self._resume, digest=self._digest) as part:
+            await self._aside(part.open)
             answer: StreamedResponse | None = None
             while answer is None:
                 left = {} if deadline is None else {"deadline": max(0.001, (deadline - self._clock.now()) / NS)}
@@ -149,7 +149,10 @@ class Download:
                     if self._progress is not None:
                         self._progress(part.size, total)
             if total is not None and part.size != total:
-                raise _bad(answer, f"{part.size} bytes came of the {total} that it announced")
+                wrong = _bad(answer, f"{part.size} bytes came of the {total} that it announced")
+                if part.size > total:
+                    part.restart()  # no beginning of the file
+                raise wrong
         except (BadResponse, ConnectionLost, TimedOut) as error:
             if answer is None or (isinstance(error, TimedOut) and error.phase == "deadline"):
                 raise
@@ -192,14 +195,33 @@ def _begin(part: Part, answer: StreamedResponse) -> int | None:
     headers = answer.headers
     if answer.status_code == 206:
         found = _RANGE.fullmatch(headers.get("content-range") or "")
-        if not part.size or found is None or int(found[1]) != part.size:
+        if not part.size or found is None or not _follows(part.size, found):
             part.restart()
             raise _bad(answer, "it brings another range than was asked for")
+        if not _same(part.validator, headers):
+            part.restart()
+            raise _bad(answer, "it brings a part of another version than the one that is there")
         return None if found[3] == "*" else int(found[3])
     plain = headers.get("content-encoding") is None
     part.restart(_validator(headers) if plain else "")
     length = headers.get("content-length")
     return int(length) if plain and length is not None and length.isdecimal() else None
+
+
+def _follows(size: int, found: re.Match[str]) -> bool:
+    """Return whether a range goes on behind `size` bytes and lies within its whole (RFC 9110 section 14.4)."""
+    first, last = int(found[1]), int(found[2])
+    return first == size <= last and (found[3] == "*" or last < int(found[3]))
+
+
+def _same(validator: str, headers: Headers) -> bool:
+    """Return whether a part may be put behind what is there; a server that ignores If-Range sends one of any version.
+
+    Parts are of one whole only when they share a strong validator (RFC 9110 section 15.3.7.3). A field that is missing
+    says nothing: the server did answer to If-Range.
+    """
+    named = headers.get("etag" if validator.startswith('"') else "last-modified")
+    return named is None or named == validator
 
 
 def _validator(headers: Headers) -> str:
@@ -215,6 +237,12 @@ def _ranged(part: Part) -> Given:
     if not part.size or not part.validator:
         return ()
     return (("Range", f"bytes={part.size}-"), ("If-Range", part.validator))
+
+
+def _path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(name := os.fspath(path), str) or "\0" in name:
+        raise OptionsError("path", path, "the path of a file: a text or a Path")
+    return Path(name)
 
 
 def _checksum(checksum: object) -> tuple[Callable[[], Any] | None, str]:

@@ -8,11 +8,11 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from comity.client import address, mapping, pages, typed
 from comity.client.address import Url
+from comity.client.aside import aside
 from comity.client.download import Download, Downloaded, Progress
 from comity.client.mapping import Item, MapErrors
 from comity.client.options import RequestOptions
@@ -56,7 +56,7 @@ class Series(Verbs):
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """Run a function that takes a while."""
-        return await asyncio.to_thread(work)
+        return await aside(work)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait, between two looks of `poll` for one."""
@@ -310,7 +310,7 @@ class Series(Verbs):
             whole, chosen = address.with_params(whole, chosen["params"]), {**chosen, "params": None}
         deadline = chosen.pop("deadline", policy.deadline)
         download = Download(
-            Path(path),
+            path,
             resume=resume,
             checksum=checksum,
             progress=progress,
