@@ -60,14 +60,14 @@ def get(
     try:
         policy = parsing.policy(retries=retries, max_retry_wait=max_retry_wait, timeout=timeout, deadline=deadline)
         parsing.check_one_body(json, body)
-        options: dict[str, Any] = {"headers": parsing.headers(header), "content": _content(body, json)}
-        if json is not None:
-            options["headers"] = {"Content-Type": "application/json"} | options["headers"]
+        headers = parsing.headers(header)
+        options: dict[str, Any] = {"headers": headers, "content": _content(body), "json": _json(json)}
         if idempotency_key is not None:
             name = parsing.header_name(idempotency_key, "--idempotency-key")
-            options["headers"] = {name: f'"{secrets.token_hex(16)}"'} | options["headers"]
+            if name.lower() not in map(str.lower, headers):
+                headers[name] = f'"{secrets.token_hex(16)}"'
             options["idempotent"] = True
-        verb = parsing.method(method or ("GET" if options["content"] is None else "POST"))
+        verb = parsing.method(method or ("GET" if json is None and body is None else "POST"))
         code = loops.run(_get(verb, url, policy, options, output))
     except (OptionsError, InvalidRequest) as error:
         loops.refuse("get", error)
@@ -94,14 +94,18 @@ async def _get(method: str, url: str, policy: Any, options: dict[str, Any], outp
     return 0 if response.status_code < 400 else 1
 
 
-def _content(body: str | None, json: str | None) -> bytes | str | None:
-    if json is None:
-        return sys.stdin.buffer.read() if body == "-" else body
+def _content(body: str | None) -> bytes | str | None:
+    return sys.stdin.buffer.read() if body == "-" else body
+
+
+def _json(text: str | None) -> msgspec.Raw | None:
+    """Return JSON that is sent as it stands."""
+    if text is None:
+        return None
     try:
-        msgspec.json.decode(json)
-    except msgspec.DecodeError as error:
-        raise OptionsError("--json", json, 'JSON such as {"name": "x"}', reason=str(error)) from None
-    return json
+        return msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise OptionsError("--json", text, 'JSON such as {"name": "x"}', reason=str(error)) from None
 
 
 def _write(response: Response, output: Path | None) -> None:
