@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 
@@ -21,15 +20,6 @@ class Files:
 
     def __init__(self, *cuts: int, etag: str = '"v1"', data: bytes = DATA) -> None:
         self.cuts, self.etag, self.data = list(cuts), etag, data
-        self.came: asyncio.Event | None = None
-
-    def progress(self, done: int, total: int | None) -> None:
-        """Given to `download`, lets a connection break off only when what it brought has been taken."""
-        self.loop.call_soon_threadsafe(self.came.set)
-
-    def watched(self) -> Files:
-        self.came, self.loop = asyncio.Event(), asyncio.get_running_loop()
-        return self
 
     async def __call__(self, peer: Peer) -> None:
         while True:
@@ -37,11 +27,7 @@ class Files:
             whole = self.answer(seen)
             if self.cuts:
                 head, _, body = whole.partition(b"\r\n\r\n")
-                if self.came is not None:
-                    self.came.clear()
                 await peer.send(head + b"\r\n\r\n" + body[: self.cuts.pop(0)])
-                if self.came is not None:
-                    await self.came.wait()
                 return
             await peer.send(whole)
 
@@ -71,9 +57,9 @@ async def test_a_file_is_there_whole_under_its_name_and_nothing_else(tmp_path):
 
 
 async def test_what_breaks_off_is_gone_on_with_and_every_send_is_told(tmp_path):
-    files = Files(1000, 500).watched()
+    files = Files(1000, 500)
     async with Scripted(files) as server, AsyncClient(server.url, retry=QUICK) as api:
-        done = await api.download("/f", tmp_path / "f", checksum=f"sha256:{SHA}", progress=files.progress)
+        done = await api.download("/f", tmp_path / "f", checksum=f"sha256:{SHA}")
         assert ranges(server) == ["", "bytes=1000-", "bytes=1500-"]
     assert (tmp_path / "f").read_bytes() == DATA
     assert [attempt.status for attempt in done.attempts] == [200, 206, 206]
@@ -82,10 +68,10 @@ async def test_what_breaks_off_is_gone_on_with_and_every_send_is_told(tmp_path):
 async def test_a_download_given_up_leaves_the_old_file_and_is_gone_on_with_by_the_next(tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"old")
-    files = Files(700, 700, 700).watched()
+    files = Files(700, 700, 700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=QUICK) as api:
         with pytest.raises(BadResponse) as caught:
-            await api.download("/f", path, progress=files.progress)
+            await api.download("/f", path)
         assert len(caught.value.attempts) == 3
         assert path.read_bytes() == b"old"
         done = await api.download("/f", path, checksum=f"sha256:{SHA}")
@@ -112,10 +98,10 @@ async def test_without_resume_it_begins_anew(tmp_path):
 
 
 async def test_a_file_that_has_changed_meanwhile_comes_whole(tmp_path):
-    files = Files(700).watched()
+    files = Files(700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
         with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f", progress=files.progress)
+            await api.download("/f", tmp_path / "f")
         files.etag, files.data = '"v2"', b"other"
         done = await api.download("/f", tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == b"other"
@@ -141,10 +127,10 @@ async def test_without_a_strong_validator_nothing_is_kept(tmp_path, etag):
 
 
 async def test_a_part_that_is_longer_than_the_file_begins_anew(tmp_path):
-    files = Files(700).watched()
+    files = Files(700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
         with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f", progress=files.progress)
+            await api.download("/f", tmp_path / "f")
         files.data = b"short"
         await api.download("/f", tmp_path / "f")
         assert ranges(server) == ["", "bytes=700-", ""]

@@ -100,6 +100,22 @@ async def test_a_body_that_breaks_is_raised_with_its_attempts_and_not_sent_again
         assert (len(caught.value.attempts), len(server.seen)) == (1, 1)
 
 
+@pytest.mark.parametrize("framing", ["length", "chunked", "broken"])
+async def test_what_came_before_a_break_is_handed_out_before_it_is_raised(framing):
+    cut = {
+        "length": b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nhello",
+        "chunked": HEAD + b"5\r\nhello\r\n",
+        "broken": HEAD + b"5\r\nhello\r\nwrong\r\n",
+    }
+    async with Scripted(once(cut[framing])) as server, AsyncClient(server.url) as api:
+        async with api.stream("GET", "/") as response:
+            pieces = response.iter_bytes()
+            assert await anext(pieces) == b"hello"
+            with pytest.raises(BadResponse):
+                await anext(pieces)
+        await server.until(lambda server: server.open == 0)
+
+
 async def test_a_standstill_of_the_body_is_timed_out():
     async with Scripted(endless) as server, AsyncClient(server.url, timeout=Timeout(idle=0.05)) as api:
         async with api.stream("GET", "/") as response:

@@ -128,10 +128,11 @@ class Streaming(Sending):
             if stream.at_eof():
                 self._flow.end()
                 return b""
-            assert self._wire is not None
+            wire = self._wire
+            assert wire is not None
             if not stream.is_eof():
-                self._watch.reading(self._wire, now)
-            self._pieces = self._flow.pieces(await stream.readany())
+                self._watch.reading(wire, now)
+            self._pieces = self._flow.pieces(await wire.piece(stream))
 
     def _break_off(self, error: Exception) -> bytes:
         assert self._message is not None

@@ -5,7 +5,8 @@ lets an upload stall and rewrites URLs. What is used is its `ResponseHandler`; t
 there:
 
 - bytes that nobody asked for on a resting connection end it, so that they are never the answer to a later request;
-- a parser error or a reset inside a body always reaches the reader of the body, and never swallows the head before it;
+- a parser error or a reset inside a body always reaches the reader of the body, and never swallows the head before it,
+  nor, for who takes the pieces one by one, the part of the body that came with it;
 - the head of an answer is bounded as a whole;
 - an answer that comes before the request is written wakes the writer.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic_ns
 
 from aiohttp.client_proto import ResponseHandler
@@ -154,6 +156,17 @@ class Wire(ResponseHandler):
                 body.set_exception(lost)
         return message, body
 
+    @staticmethod
+    async def piece(body: StreamReader) -> bytes:
+        """Return what came of a body, as soon as there is something; what broke it is raised behind that."""
+        try:
+            return await body.readany()
+        except Exception:
+            data = body._read_nowait(-1)  # noqa: SLF001 - its public methods raise before they give out what is there
+            if data:
+                return data
+            raise
+
     def fail(self, error: Exception) -> None:
         """Wake whoever reads or writes with an error; the connection is not used again."""
         self.set_exception(error)
@@ -225,7 +238,7 @@ class Wire(ResponseHandler):
             partly()
 
     def _save_head(self, data: bytes) -> None:
-        """Read the heads again that the parser dropped because what came behind them, at the same time, is broken."""
+        """Read again what the parser dropped because what came behind it, at the same time, is broken."""
         broken = self._parser
         self._parse_anew()
         parser, self._parser = self._parser, broken
@@ -239,6 +252,8 @@ class Wire(ResponseHandler):
             for message, body in messages:
                 if message.code >= 200:
                     self.feed_data((message, body), 0)
+                    with suppress(HttpProcessingError):  # what is broken, once more
+                        parser.feed_data(data)
             head, mark, data = data.partition(_END_OF_HEAD)
 
     def _note_heads(self, data: bytes) -> None:
