@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
     from comity.policy.backoff import Backoff as Backoff
+    from comity.policy.budget import RetryBudget as RetryBudget
     from comity.policy.events import Event as Event
     from comity.policy.header_names import HeaderNames as HeaderNames
     from comity.policy.options import Policy as Policy
@@ -103,6 +104,7 @@ _HOMES = {
     ),
     "comity.policy.attempt": ("Attempt", "Timings"),
     "comity.policy.backoff": ("Backoff",),
+    "comity.policy.budget": ("RetryBudget",),
     "comity.policy.events": ("Event",),
     "comity.policy.header_names": ("HeaderNames",),
     "comity.policy.options": ("Policy",),

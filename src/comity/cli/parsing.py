@@ -11,6 +11,7 @@ from comity.bulk.body import BodyTemplate
 from comity.bulk.progress import Kind
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
+from comity.policy.budget import RetryBudget
 from comity.policy.host_key import HostKey
 from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
@@ -86,6 +87,10 @@ def policy(
     if deadline is not None:
         changes["deadline"] = duration(deadline, "--deadline", minimum=0.001)
     return Policy(retry=Retry(**retrying), **changes)
+
+
+BULK = RetryBudget(empty="defer")
+"""The budget of a run. It has time: a retry that the host's successes do not pay for is put off, not given up."""
 
 
 def cost(text: str) -> int | dict[str, int]:

@@ -212,7 +212,7 @@ def run(
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
-        )
+        ).replace(retry_budget=parsing.BULK)
         job = Job(
             inputs=tuple(inputs),
             output=parsing.output(output) if output is not None else None,

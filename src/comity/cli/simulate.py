@@ -56,7 +56,7 @@ def simulate(
             timeout=timeout,
             deadline=deadline,
             measured=parsing.measured(measured),
-        )
+        ).replace(retry_budget=parsing.BULK)
         simulation = play(upstream, policy, requests, seed=seed)
     except OptionsError as error:
         loops.refuse("simulate", error)

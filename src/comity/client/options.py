@@ -13,6 +13,7 @@ from comity.client.headers import HeaderInput
 from comity.client.multipart import FormFields, FormFiles
 from comity.client.request import Content
 from comity.errors import OptionsError
+from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
 from comity.policy.naming import check_names
 from comity.policy.options import OPTIONS, Policy, RateGiven
@@ -58,6 +59,7 @@ class PolicyOptions(TypedDict, total=False):
     deadline: Seconds | None
     header_names: HeaderNames | None
     group: str | None
+    retry_budget: RetryBudget | bool | None
     usage: UsageGiven | None
 
 

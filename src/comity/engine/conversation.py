@@ -225,7 +225,12 @@ class _Life:
 
     def _decide(self, outcome: Outcome, now: int) -> Decision:
         self.state.count(self.call.retry, outcome)
-        return decide(self.call.retry, self.state, outcome, now, self._draw())
+        decision = decide(self.call.retry, self.state, outcome, now, self._draw())
+        budget = self.gate.core.budget
+        if budget is None or outcome.refused or not isinstance(decision, RetryAt):
+            return decision
+        with self.gate.lock:
+            return budget.charge(decision, now, self._draw(), deadline=self.call.deadline)
 
     def _hear(self, outcome: Outcome) -> bool:
         """Decide by the head of an answer, while its body is still on the way; the host learns of it at once.

@@ -16,9 +16,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from comity.errors import OptionsError, QueueFull
+from comity.policy.budget import Bucket
+from comity.policy.control import Control
 from comity.policy.gap import Gap
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
@@ -31,18 +32,6 @@ STRICT = 1 << 70
 """The ageing that never happens: strict priorities."""
 
 Entry = tuple[int, int, Ticket]
-
-
-class Control(Protocol):
-    """Anything that limits the gate as a whole: a cap on what runs, and an earliest start (ns)."""
-
-    @property
-    def cap(self) -> int:
-        """Return how many may run at once."""
-
-    @property
-    def until(self) -> int:
-        """Return the earliest start, ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +75,7 @@ class HostLimiter:
                 self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
         self.gap = Gap(policy.min_gap_ns, learns=policy.learn_gap)
         self.pause = Pause(self._limit)
+        self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
         self._controls: tuple[Control, ...] = (self.pause,)
         self.minds_answers = any(self._at_answer)
         """Whether the moment an answer begins matters to any rate."""
@@ -329,6 +319,8 @@ class HostLimiter:
 
         One that started before the pause ended tells nothing about what the host bears now.
         """
+        if self.budget is not None:
+            self.budget.succeeded()
         if (self.pause.cap != NO_CAP or self.gap.learned) and ticket.started_at >= self.pause.until:
             self.gap.succeeded()
             self.pause.succeeded()
@@ -371,8 +363,9 @@ class HostLimiter:
 
     def idle(self, now: int) -> bool:
         """Whether forgetting this limiter loses nothing."""
-        quiet = not (self.running or self.queued or self.aside) and self.hold <= now and self.gap.idle(now)
-        return quiet and all(meter.idle(now) for meter in self._meters)
+        if self.running or self.queued or self.aside or self.hold > now or not self.gap.idle(now):
+            return False
+        return (self.budget is None or self.budget.idle(now)) and all(meter.idle(now) for meter in self._meters)
 
     def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
         """Return when a request of these costs could start if it stood at the head with a free slot, ns, or NEVER."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from comity.errors import OptionsError
+from comity.policy.budget import RetryBudget
 from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
 from comity.policy.json_path import JsonPath
@@ -40,6 +41,8 @@ class Policy:
         header_names: the API's own names of quota headers, besides the usual ones.
         group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
             limiters of their own, each with these rules; those without such a value share one.
+        retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None for
+            no such bound.
         usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
             sum it is, or a function of the answer; it corrects the `cost` that a request was charged with.
 
@@ -63,6 +66,7 @@ class Policy:
     deadline: float | None
     header_names: HeaderNames | None
     group: str | None
+    retry_budget: RetryBudget | None
     usage: Usage | None
     group_field: JsonPath | None = field(init=False, repr=False, compare=False)
     min_gap_ns: int = field(init=False, repr=False, compare=False)
@@ -85,6 +89,7 @@ class Policy:
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,
         group: str | None = None,
+        retry_budget: RetryBudget | bool | None = None,
         usage: Usage | UsageGiven | None = None,
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
@@ -109,6 +114,7 @@ class Policy:
             deadline=end,
             header_names=header_names,
             group=group,
+            retry_budget=_budget(retry_budget),
             usage=settled,
             group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
@@ -178,6 +184,12 @@ def policy_of(options: Mapping[str, object]) -> Policy:
     """
     check_names("Policy", options, OPTIONS)
     return Policy(**options)  # type: ignore[arg-type]
+
+
+def _budget(value: object) -> RetryBudget | None:
+    if value is None or isinstance(value, RetryBudget):
+        return value
+    return RetryBudget() if flag(value, "retry_budget") else None
 
 
 def _field(group: object) -> JsonPath:

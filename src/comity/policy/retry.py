@@ -34,12 +34,14 @@ IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELET
 _UNBOUNDED = 1 << 62
 """More attempts than anybody can make: a function alone says when to stop."""
 
-Why = Literal["attempts", "refusals", "method", "body", "retry_after", "deadline", "backoff", "bad", "cancelled"]
+Why = Literal[
+    "attempts", "refusals", "method", "body", "retry_after", "deadline", "backoff", "budget", "bad", "cancelled"
+]
 """Why a call is given up.
 
 attempts, refusals: used up.  method: not idempotent, and something may have been sent.  body: it cannot be sent twice.
 retry_after: the server named a time beyond `max_retry_after`.  deadline: the next send would come too late.
-backoff: the caller's function said so.  bad: the answer is broken in itself.  cancelled: by the caller.
+backoff: the caller's function said so.  budget: the host's retries are spent.  bad: the answer is broken in itself.  cancelled: by the caller.
 """
 
 
