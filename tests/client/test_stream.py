@@ -235,6 +235,45 @@ async def test_no_piece_of_a_bomb_is_large():
         assert (sum(sizes), max(sizes) <= 256 * 1024) == (50_000_000, True)
 
 
+async def test_a_bomb_lets_others_run_between_its_pieces():
+    bomb = brotli.compress(bytes(20_000_000), quality=5)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    coded = answer(ok(bomb, "Content-Encoding: br"))
+    async with Scripted(coded) as server, AsyncClient(server.url) as api, api.stream("GET", "/") as response:
+        pieces = response.iter_bytes()
+        await anext(pieces)
+        beside = begun(others())
+        await asyncio.sleep(0)
+        began, count = turns, 0
+        async for _ in pieces:
+            count += 1
+        beside.cancel()
+        assert turns - began >= count > 20
+
+
+async def test_a_bomb_ends_with_the_attempt():
+    bomb = zstd.compress(bytes(100_000_000)) * 100
+    async with Scripted(answer(ok(bomb, "Content-Encoding: zstd"))) as server, AsyncClient(server.url, retry=0) as api:
+        size = 0
+
+        async def read() -> None:
+            nonlocal size
+            async with api.stream("GET", "/", timeout=0.2) as response:
+                async for piece in response.iter_bytes():
+                    size += len(piece)
+
+        with pytest.raises(TimedOut, match="attempt"):
+            await read()
+        assert size < 10_000_000_000
+
+
 async def test_lines_arrive_as_they_are_sent_whatever_ends_them():
     go_on = asyncio.Event()
 

@@ -71,6 +71,11 @@ class Flow:
     def __init__(self, codings: str | None) -> None:
         self._chain = _chain(codings, None) if codings else []
 
+    @property
+    def coded(self) -> bool:
+        """Whether there is anything to undo."""
+        return bool(self._chain)
+
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Return what `data` decodes to; take all of it before more is given.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Protocol, Self, runtime_checkable
@@ -119,10 +120,13 @@ class Streaming(Sending):
 
     async def _next(self) -> bytes:
         stream: StreamReader = self._stream
+        if self._flow.coded:
+            await self._breathe()
         while True:
             for piece in self._pieces:
                 if piece:
                     return piece
+                await self._breathe()
             now = self._time.enter("download")
             self._watch.check(now)
             if stream.at_eof():
@@ -133,6 +137,11 @@ class Streaming(Sending):
             if not stream.is_eof():
                 self._watch.reading(wire, now)
             self._pieces = self._flow.pieces(await wire.piece(stream))
+
+    async def _breathe(self) -> None:
+        """Let others run: a few bytes may decode to any number of pieces, between which nothing is waited for."""
+        await asyncio.sleep(0)
+        self._watch.check(self._time.enter("download"))
 
     def _break_off(self, error: Exception) -> bytes:
         assert self._message is not None
