@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -68,7 +69,7 @@ class Simulation:
     took: int = 0
     latencies: list[float] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
-    failures: dict[str, int] = field(default_factory=dict)
+    failures: Counter[str] = field(default_factory=Counter)
 
     @property
     def sent(self) -> int:
@@ -96,7 +97,8 @@ class Simulation:
         yield f"goodput   {self.goodput:.3g}/s{share}"
         refused, other = self.model.refused, self.model.failed
         yield f"waste     {self.waste:.1%} of {self.sent:,} sent: {refused:,} refused, {other:,} failed"
-        low, middle, high = (_quantile(self.latencies, q) for q in (0.5, 0.95, 0.99))
+        latencies = sorted(self.latencies)
+        low, middle, high = (_quantile(latencies, share) for share in (0.5, 0.95, 0.99))
         yield f"latency   p50 {low:.3f} s, p95 {middle:.3f} s, p99 {high:.3f} s, from the first send to the answer"
 
     def _course(self) -> Iterator[str]:
@@ -145,14 +147,12 @@ async def _run(simulation: Simulation, policy: Policy, clock: VirtualClock) -> N
 
 def _note(simulation: Simulation, answer: Response | Exception) -> None:
     if not isinstance(answer, Response):
-        what = type(answer).__name__
-        simulation.failures[what] = simulation.failures.get(what, 0) + 1
+        simulation.failures[type(answer).__name__] += 1
         return
     if answer.status_code < 400:
         simulation.ok += 1
     else:
-        what = str(answer.status_code)
-        simulation.failures[what] = simulation.failures.get(what, 0) + 1
+        simulation.failures[str(answer.status_code)] += 1
     waited = sum(each.waited for each in answer.attempts[1:])
     simulation.latencies.append(waited + sum(each.timings.total - each.timings.queue for each in answer.attempts))
 
@@ -180,6 +180,5 @@ def _look(simulation: Simulation, api: AsyncClient, now: int) -> None:
     spans.append(span)
 
 
-def _quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
+def _quantile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
