@@ -215,6 +215,35 @@ def test_ctrl_c_in_a_call_cancels_its_request_and_leaves_nothing_running(up, tar
     assert helpers() == []
 
 
+@pytest.mark.parametrize("target", ["/hang", "/hang?after=headers"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_close_that_is_cut_short_does_not_say_of_what_was_sent_that_it_was_not(up, target, streams):
+    errors: list[Exception] = []
+
+    def post() -> None:
+        try:
+            if not streams:
+                api.post(target, content=b"pay")
+            else:
+                with api.stream("POST", target, content=b"pay") as response:
+                    response.read()
+        except comity.ComityError as error:
+            errors.append(error)
+
+    api = comity.Client(up.url)
+    thread = threading.Thread(target=post)
+    thread.start()
+    up.wait_until(lambda up: up.stats().total.in_flight == 1)
+    api._thread.close()  # what Ctrl-C leaves of `close`
+    thread.join()
+    [error] = errors
+    assert not isinstance(error, comity.NotSent)
+    assert error.as_dict()["sent"] in ("maybe", "yes")
+    assert [attempt.sent for attempt in error.attempts] in (["maybe"], ["yes"])
+    assert len(up.arrivals()) == 1
+    api.close()
+
+
 def test_a_client_that_is_forgotten_ends_its_thread_and_connections(up):
     api = comity.Client(up.url)
     api.get("/ok/1")

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from comity import redact
 from comity.client.auth import Auth, Renewing
 from comity.client.headers import Given
 from comity.client.loop_thread import Job, LoopThread
@@ -24,6 +25,8 @@ from comity.engine.clock import Clock
 from comity.engine.held import Held, Opened
 from comity.engine.hosts import Hosts
 from comity.engine.thread_engine import ThreadEngine
+from comity.errors import BadResponse, ClientClosed, ConnectionLost
+from comity.policy.outcome import Outcome
 from comity.policy.timeouts import Timeout
 
 T = TypeVar("T")
@@ -161,7 +164,12 @@ class FarTransport:
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt; see `Transport.send`."""
-        return await self._thread.reach(self._transport.send(request, limits, slot))
+        try:
+            return await self._thread.reach(self._transport.send(request, limits, slot))
+        except ClientClosed:
+            if not slot.begun:
+                raise
+            return _cut(request)
 
     async def open(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response] | Opened[Response]:
         """Make one wire attempt up to the answer's head; see `Opens.open`."""
@@ -173,6 +181,10 @@ class FarTransport:
 
         try:
             await self._thread.reach(far())
+        except ClientClosed:
+            if not slot.begun:
+                raise
+            return _cut(request)
         except BaseException:
             for each in opened:  # the wait was interrupted when it was there already
                 if not isinstance(each, Exchange):
@@ -190,23 +202,48 @@ class _FarOpened:
 
     def __init__(self, opened: Opened[Response], thread: LoopThread) -> None:
         self._opened, self._thread = opened, thread
+        self._cut: Exchange[Response] | None = None
         self.head = opened.head
 
     @property
     def exchange(self) -> Exchange[Response] | None:
-        return self._opened.exchange
+        return self._cut or self._opened.exchange
 
     async def chunk(self) -> bytes:
-        return await self._thread.reach(self._opened.chunk())
+        try:
+            return await self._thread.reach(self._opened.chunk())
+        except ClientClosed:
+            self._cut = _cut_within(self.head)
+            return b""
 
     async def read(self) -> Exchange[Response]:
-        return await self._thread.reach(self._opened.read())
+        return await self._ended(self._opened.read())
 
     async def abort(self) -> Exchange[Response]:
-        return await self._thread.reach(self._opened.abort())
+        return await self._ended(self._opened.abort())
+
+    async def _ended(self, end: Coroutine[Any, Any, Exchange[Response]]) -> Exchange[Response]:
+        try:
+            return await self._thread.reach(end)
+        except ClientClosed:
+            return self._opened.exchange or _cut_within(self.head)
 
     def drop(self) -> None:
         self._opened.drop()
+
+
+def _cut(request: Request) -> Exchange[Response]:
+    """Return what an attempt came to whose loop ended under it, as at a `close` that was interrupted."""
+    line = f"{request.method} {redact.url(request.url)}"
+    text = f"{line}: the client was closed before the answer; the request may have been sent, its outcome is unknown"
+    lost = ConnectionLost(text, sent="maybe", request=request)
+    return Exchange(outcome=Outcome(failure="lost", sent="maybe"), error=lost)
+
+
+def _cut_within(head: Response) -> Exchange[Response]:
+    error = BadResponse(f"{head.line()}; the client was closed within the answer", request=head.request)
+    error.response = head.masked()
+    return Exchange(outcome=Outcome(failure="truncated", sent="yes"), error=error)
 
 
 def far_auth(auth: Auth, thread: LoopThread) -> Auth:

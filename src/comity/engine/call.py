@@ -125,6 +125,11 @@ class Slot(msgspec.Struct, eq=False):
         """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""
         return None if self.deadline is None else self.deadline - self._gate.clock.now()
 
+    @property
+    def begun(self) -> bool:
+        """Whether `sent` was said."""
+        return self._ticket.state is not State.GRANTED
+
     def sent(self) -> None:
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""
         if self._ticket.state is State.GRANTED:
