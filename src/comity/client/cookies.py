@@ -60,9 +60,9 @@ class Cookie:
 
     def goes_to(self, address: Address) -> bool:
         """Return whether it belongs to a request to `address`, as far as host, scheme and path say."""
-        host, target = address.origin.host, address.target
+        host = address.origin.host
         there = host == self.domain if self.host_only else _within(host, self.domain)
-        return there and _below(target, self.path) and (not self.secure or address.origin.scheme == "https")
+        return there and _below(address.path, self.path) and (not self.secure or address.origin.scheme == "https")
 
 
 class Cookies:
@@ -252,7 +252,7 @@ def _accepted(given: SetCookie, address: Address, wall: int) -> Cookie | None:
         name=given.name,
         value=given.value,
         domain=domain if not host_only else origin.host,
-        path=given.path or _default_path(address.target),
+        path=given.path or _default_path(address.path),
         host_only=host_only,
         secure=given.secure,
         expires=None if given.expires is None else min(given.expires, wall + LONGEST_LIFE) / NS,
@@ -279,14 +279,13 @@ def _within(host: str, domain: str) -> bool:
     return host == domain or (host.endswith(f".{domain}") and not _is_address(host))
 
 
-def _below(target: str, path: str) -> bool:
+def _below(here: str, path: str) -> bool:
     """Return whether a request's path lies at or below a cookie's (section 5.1.4)."""
-    here = target.partition("?")[0]
     return here == path or (here.startswith(path) and (path.endswith("/") or here[len(path)] == "/"))
 
 
-def _default_path(target: str) -> str:
-    return target.partition("?")[0].rpartition("/")[0] or "/"
+def _default_path(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
 
 
 def _is_address(host: str) -> bool:
