@@ -13,6 +13,7 @@ import pytest
 
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.request import Request
+from comity.client.watch import Watch
 from comity.engine.call import Exchange
 from comity.errors import TimedOut
 from comity.policy.timeouts import Timeout
@@ -177,6 +178,25 @@ async def test_a_head_that_stands_still_is_ended_by_idle(transport, pieces, befo
         exchange = await send(transport, server.url, response=30, idle=SHORT)
         assert isinstance(exchange.error, TimedOut)
         assert (exchange.error.phase, exchange.error.sent, exchange.error.seconds) == ("idle", "yes", SHORT)
+
+
+async def test_what_was_written_before_is_no_sign_of_life_while_an_answer_is_read():
+    """HT-051"""
+
+    class Still:
+        taken, heard = 1000, 0
+
+        def fail(self, error: Exception) -> None:
+            ended.append(error)
+
+    ended: list[Exception] = []
+    wire, began = Still(), monotonic_ns()
+    watch = Watch(asyncio.get_running_loop(), Timeout(**(NONE | {"idle": 0.001})), began, None)
+    watch.reading(wire, began)
+    while monotonic_ns() <= began + 1_000_000:
+        pass
+    watch._fire()
+    assert [error.phase for error in ended] == ["idle"]
 
 
 async def test_an_interim_answer_does_not_begin_the_answer(transport):

@@ -170,6 +170,16 @@ async def test_head_and_304_announce_a_length_without_a_body(transport):
         assert server.connections == 1
 
 
+@pytest.mark.parametrize("framing", ["Content-Length: 38", "Transfer-Encoding: chunked"])
+async def test_a_204_that_announces_a_body_is_the_last_answer_of_its_connection(transport, framing):
+    """RFC 9112 section 6.3"""
+    async with Scripted(answer(f"HTTP/1.1 204 No Content\r\n{framing}\r\n\r\n".encode())) as server:
+        for _ in range(2):
+            exchange = await send(transport, server.url)
+            assert (exchange.outcome.status, exchange.value.content) == (204, b"")
+        assert server.connections == 2
+
+
 async def test_interim_answers_are_passed_over(transport):
     async with Scripted(
         answer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", ok())

@@ -120,6 +120,7 @@ class Sending:
                 return
             if not wire.write(rest[:_PIECE]):
                 raise ConnectionResetError("it was closed while the request was written")
+            self._watch.wrote(wire)
             rest = rest[_PIECE:]
         wire.force_close()
 
@@ -156,7 +157,7 @@ class Sending:
 
     def _answered(self, wire: Wire, message: RawResponseMessage, content: bytes) -> Exchange[Response]:
         timings = self._time.stop()
-        if self._closing():
+        if self._closing(message):
             wire.force_close()
         self._pool.give_back(wire, message.headers.get("Keep-Alive"), self._time.now)
         self._wire = None
@@ -171,7 +172,10 @@ class Sending:
             self._response = Response(message.code, headers, b"", request=self._request)
         return self._response
 
-    def _closing(self) -> bool:
+    def _closing(self, message: RawResponseMessage) -> bool:
+        """Return whether the connection is not used again: as asked for, or as it may bring what is no answer."""
+        if message.code == 204 and (message.chunked or message.headers.get("Content-Length", "0") != "0"):
+            return True  # there is no body (RFC 9112 section 6.3), but a server that announces one sends it
         return self._request.headers.get("connection", "").lower() == "close"
 
     def _failed(self, error: Exception) -> Exchange[Response]:

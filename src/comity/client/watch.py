@@ -51,7 +51,8 @@ class Watch:
         self._began = began
         self._wire: Wire | None = None
         self._handle: asyncio.TimerHandle | None = None
-        self._due = self._moved = self._taken = 0
+        self._due = self._moved = 0
+        self._taken: int | None = None  # bytes that the peer had taken at `_moved`, while it is written to
         self._rolling: int | None = None
         self._overall: End | None = None if left is None else (began + left, "deadline", left)
         self._overall = self._sooner(self._overall, began, "attempt", timeout.attempt_ns)
@@ -66,8 +67,12 @@ class Watch:
         """Hold the writing of the request to `send` and `request`, and every standstill of it to `idle`."""
         first = self._sooner(self._overall, now, "send", self._timeout.send_ns)
         self._fixed = self._sooner(first, self._began, "request", self._timeout.request_ns)
-        self._rolling = self._timeout.idle_ns
+        self._rolling, self._taken = self._timeout.idle_ns, wire.taken
         self._set(wire, now)
+
+    def wrote(self, wire: Wire) -> None:
+        """Say that the peer took what was written before, and that more was: no standstill until now."""
+        self._moved, self._taken = monotonic_ns(), wire.taken
 
     def waiting(self, wire: Wire, now: int) -> None:
         """Hold the wait for the answer's first byte to `response`, and every pause between it and the body to `idle`."""
@@ -75,14 +80,14 @@ class Watch:
             self.reading(wire, now)
             return
         self._fixed = self._sooner(self._overall, now, "response", self._timeout.response_ns)
-        self._rolling = None
+        self._rolling = self._taken = None
         wire.partly = self._partly
         self._set(wire, now)
 
     def reading(self, wire: Wire, now: int) -> None:
         """Hold every pause between two reads of the body to `idle`."""
         self._fixed = self._overall
-        self._rolling = self._timeout.idle_ns
+        self._rolling, self._taken = self._timeout.idle_ns, None
         self._set(wire, now)
 
     def check(self, now: int) -> None:
@@ -130,7 +135,7 @@ class Watch:
         self._handle = None
         wire, now = self._wire, monotonic_ns()
         assert wire is not None
-        if wire.taken > self._taken:
+        if self._taken is not None and wire.taken > self._taken:
             self._taken, self._moved = wire.taken, now
         end = self._sooner(self._fixed, max(self._moved, wire.heard), "idle", self._rolling)
         if end is None:
