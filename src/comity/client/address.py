@@ -85,6 +85,10 @@ class Address(msgspec.Struct, frozen=True, gc=False):
         """The URL without user information and fragment."""
         return f"{self.origin.text}{self.target}"
 
+    def __repr__(self) -> str:
+        user = f"{redact.MASK}@" if self.userinfo else ""
+        return f"<Address {self.origin.scheme}://{user}{self.origin.authority}{redact.url(self.target)}>"
+
 
 def is_url(given: object) -> bool:
     """Tell whether a value is what `Url` says."""

@@ -33,7 +33,7 @@ class Base:
         own = (("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", user_agent(contact)))
         self._take(Headers(own), headers)
         if contact is not None and self._all.get("user-agent") != own[-1][1]:
-            raise OptionsError("contact", contact, reason="headers say something else as User-Agent")
+            raise OptionsError("contact", redact.text(contact), reason="headers say something else as User-Agent")
 
     def with_headers(self, headers: HeaderInput | None) -> Base:
         """Return the same base with other headers over these.

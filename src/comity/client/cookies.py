@@ -38,7 +38,7 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f;]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """One cookie; its value is in no repr.
+    """One cookie; its value is in no repr, nor its path, by default one that was asked for.
 
     Args:
         name, value: as they are sent.
@@ -52,7 +52,7 @@ class Cookie:
     name: str
     value: str = field(repr=False)
     domain: str
-    path: str = "/"
+    path: str = field(default="/", repr=False)
     host_only: bool = True
     secure: bool = False
     expires: float | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import comity
+from comity import redact
 from comity.errors import OptionsError
 
 _MAIL = re.compile(r"[!#-'*+\-./0-9=?A-Z^_`a-z{|}~]{1,64}@[A-Za-z0-9.\-]{1,253}")
@@ -31,6 +32,7 @@ def user_agent(contact: object) -> str:
         return f"{name} (+mailto:{contact})"
     if isinstance(contact, str) and _URL.fullmatch(contact) and "@" not in contact:
         return f"{name} (+{contact})"
+    shown = redact.text(contact) if isinstance(contact, str) else contact
     raise OptionsError(
-        "contact", contact, 'a mail address or a URL, such as "me@example.com" or "https://example.com/bot"'
+        "contact", shown, 'a mail address or a URL, such as "me@example.com" or "https://example.com/bot"'
     )
