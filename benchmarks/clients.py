@@ -41,7 +41,7 @@ async def comity(url: str, path: str) -> AsyncIterator[Get]:
 async def transport(url: str, path: str) -> AsyncIterator[Get]:
     """The same bytes on the wire, from a new request each time; no policy."""
     alone = AiohttpTransport()
-    limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).headers(url)
+    limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).place(url)[1]
     yield lambda: alone.send(Request("GET", f"{url}{path}", defaults=headers), limits, slot)
     await alone.aclose()
 

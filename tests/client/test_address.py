@@ -194,6 +194,19 @@ def test_a_parameter_without_a_text_form_is_refused(params):
         address.with_params("http://h/", params)
 
 
+@given(st.text(alphabet=[*"ah0.:@/?#\\[]%& \n\u00fc"], max_size=12))
+def test_a_url_that_needs_no_care_reads_as_it_does_with_care(rest):
+    """A fragment, which stays here, is what sends any URL the careful way."""
+    assert taken(f"http://{rest}") == taken(f"http://{rest}#")
+
+
+def taken(url):
+    try:
+        return address.parse(url)
+    except InvalidRequest:
+        return None
+
+
 @given(st.text(max_size=30))
 def test_every_target_is_one_visible_ascii_word(rest):
     try:

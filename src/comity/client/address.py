@@ -28,6 +28,9 @@ Url = str | Any
 
 PORTS = {"http": 80, "https": 443}
 
+_PLAIN = re.compile(r"(https?)://([!\"$-.0->@-[\]-~]*)(/[!\"$-~]*)")
+"""Nothing in it has to be encoded, cut off or refused but by `_authority`: most URLs, taken apart in one step."""
+
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # UTF-8 has no surrogates (RFC 3629 section 3)
 _UNSENDABLE = re.compile(r"[^\x21-\x7e]+")
@@ -123,6 +126,9 @@ def parse(url: str) -> Address:
         InvalidRequest: it cannot be sent; the message names the part.
     """
     _check_text(url)
+    if plain := _PLAIN.fullmatch(url):
+        origin, userinfo = _authority(plain[1], plain[2])
+        return Address(origin, plain[3], userinfo)
     refused = _REFUSED.search(url)
     if refused is not None:
         what = "a control character" if refused[0].isascii() else "half of a surrogate pair"

@@ -286,7 +286,7 @@ class AsyncClient(Series):
             typed.check_type(into)
         if raise_for is not None:
             check_choice(raise_for, "raise_for", RAISE_FOR)
-        whole = self._base.whole(url if isinstance(url, str) else address.text(url))
+        whole, defaults = self._base.place(url if isinstance(url, str) else address.text(url))
         request = Request(
             method,
             whole,
@@ -300,13 +300,15 @@ class AsyncClient(Series):
             idempotency_key=idempotency_key,
             expose_cookies=expose_cookies,
             extensions=extensions,
-            defaults=self._base.headers(whole),
+            defaults=defaults,
         )
         if request.extensions:
             check_extensions(self._dispatcher.transport, request)
         policy = self._policy_of(request)
-        limit = policy.deadline if deadline is UNSET else duration(deadline, "deadline", minimum=0.001)
-        within = as_ns(limit)
+        limit, within = policy.deadline, policy.deadline_ns
+        if deadline is not UNSET:
+            limit = duration(deadline, "deadline", minimum=0.001)
+            within = as_ns(limit)
         terms = Terms(
             priority=5 if priority == 5 else checked_priority(priority),
             cost=cost,

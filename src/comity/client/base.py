@@ -59,9 +59,17 @@ class Base:
 
     def whole(self, url: str) -> str:
         """Return an absolute URL as it is, and another under the base."""
-        if self.url == "" or address.is_absolute(url):
-            return url
-        return address.join(self.url, url)
+        return self.place(url)[0]
+
+    def place(self, url: str) -> tuple[str, Headers]:
+        """Return where `url` leads, as `whole`, and the headers for a request there: secrets stay at their origin."""
+        if self.url == "":
+            return url, self._all
+        if not address.is_absolute(url):
+            return address.join(self.url, url), self._all
+        if self._public is self._all or address.parse(url).origin == self._origin:
+            return url, self._all
+        return url, self._public
 
     def has(self, name: str) -> bool:
         """Return whether a header goes with the client's requests."""
@@ -70,12 +78,6 @@ class Base:
     def at_home(self, origin: Origin) -> bool:
         """Return whether what is secret may go to an origin: the base's own, or any when there is no base."""
         return self._origin is None or origin == self._origin
-
-    def headers(self, url: str) -> Headers:
-        """Return the headers for a request to `url`: secrets stay with the origin that they are for."""
-        if self._origin is None or self._public is self._all:
-            return self._all
-        return self._all if address.parse(url).origin == self._origin else self._public
 
 
 def _base_origin(base_url: str) -> Origin:

@@ -25,6 +25,7 @@ _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _NO_HEADERS = Headers()
 _NO_EXTENSIONS: Mapping[str, Any] = MappingProxyType({})
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+_USUAL = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", *_WITH_BODY})
 
 
 class Request:
@@ -162,6 +163,8 @@ def _extensions(given: object) -> Mapping[str, Any]:
 
 
 def _method(method: object) -> str:
+    if isinstance(method, str) and method in _USUAL:
+        return method
     if not is_token(method):
         raise InvalidRequest(f"method {redact.text(repr(method)[:80])} is no token of RFC 9110")
     upper = method.upper()
@@ -172,6 +175,8 @@ def _method(method: object) -> str:
 
 def _body(content: object, json: object, data: Any, files: Any) -> tuple[bytes | None, str]:
     """Return the body and the Content-Type that it brings, "" for none."""
+    if content is None and json is None and data is None and files is None:
+        return None, ""
     if data is not None or files is not None:
         _check_alone(
             "data and files" if data is not None and files is not None else "data" if files is None else "files",
