@@ -67,6 +67,14 @@ def test_of_both_the_later_counts(clock):
     assert [poll(clock, draw).wait(both, 0) for draw in (0.0, 0.75)] == [4.0, pytest.approx(4.4)]
 
 
+@pytest.mark.parametrize(("every", "least"), [(None, 0.1), ("1s", 0.1), (0.02, 0.02)])
+@pytest.mark.parametrize(
+    "answer", [response(b'{"nextPollMs": 0}'), response(b'{"nextPollMs": 1}'), response(retry_after=0.0)]
+)
+def test_a_server_that_names_no_time_worth_the_name_is_not_asked_without_a_break(clock, answer, every, least):
+    assert poll(clock, every=every).wait(answer, 0) == least
+
+
 @pytest.mark.parametrize(("elapsed", "wait"), [(0, 2), (4.9, 2), (5, 4), (15, 8), (29, 8), (30, 16), (9999, 16)])
 def test_where_the_server_names_no_time_looks_grow_rarer(clock, elapsed, wait):
     assert poll(clock).wait(response(), elapsed) == wait

@@ -4,6 +4,7 @@
     a Retry-After                                      that at least, up to 1.2 times as long
     both                                               the later
     neither                                            2 s, after 5 s 4 s, after 15 s 8 s, after 30 s 16 s, spread alike
+    less than 0.1 s                                    0.1 s, unless the caller says that less is right (`every`)
 
 The spread keeps many clients that began together from asking together for ever. A Retry-After is the least wait by its
 definition (RFC 9110 section 10.2.3), so it is spread to one side only.
@@ -40,6 +41,7 @@ class PollOptions(RequestOptions, total=False):
 
 _STEPS = ((5.0, 2.0), (15.0, 4.0), (30.0, 8.0))
 _LONGEST_STEP = 16.0
+_LEAST = 0.1  # a server that says 0, or a rounded-down 1 ms, does not mean to be asked thousands of times a second
 
 
 class Poll:
@@ -115,6 +117,10 @@ class Poll:
             response: the answer that is not the last.
             elapsed: seconds since the first request.
         """
+        least = _LEAST if self._every is None else min(_LEAST, self._every)
+        return max(least, self._named(response, elapsed))
+
+    def _named(self, response: Response, elapsed: float) -> float:
         draw, told, asked = self._draw(), next_poll(response), response.retry_after
         if told is not None:
             return max(told * (0.8 + 0.4 * draw), asked or 0.0)

@@ -240,7 +240,8 @@ class Series(Verbs):
     ) -> Any:
         """Get a URL again and again until the work that it stands for is finished, and return the last answer.
 
-        The server says when to look again, by `nextPollMs` in the body or by Retry-After; the waits are spread by a fifth.
+        The server says when to look again, by `nextPollMs` in the body or by Retry-After; the waits are spread by a fifth,
+        and are 100 ms at least, or `every` if that is less.
 
         Args:
             url: of the status; or the answer that took the work on, whose Location names it, at the same origin, and whose
