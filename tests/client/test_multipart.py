@@ -149,8 +149,20 @@ def test_what_is_no_file_of_bytes_is_refused():
         Request("POST", URL, content=Odd())
 
 
-def test_a_file_over_the_bound_is_refused(monkeypatch):
+def test_a_file_over_the_bound_is_refused_by_its_size(monkeypatch):
     monkeypatch.setattr(multipart, "MOST_READ", 3)
     assert Request("POST", URL, content=io.BytesIO(b"123")).content == b"123"
-    with pytest.raises(InvalidRequest, match="longer than the 3 bytes"):
-        Request("POST", URL, content=io.BytesIO(b"1234"))
+    begun = io.BytesIO(b"--12345678")
+    begun.seek(2)
+    with pytest.raises(InvalidRequest, match="content has 8 bytes to send, more than the 3 "):
+        Request("POST", URL, content=begun)
+
+
+def test_of_what_has_no_size_the_error_says_the_least(monkeypatch):
+    class Pipe:
+        def read(self, size: int) -> bytes:
+            return bytes(size)
+
+    monkeypatch.setattr(multipart, "MOST_READ", 3)
+    with pytest.raises(InvalidRequest, match="file 'a' has over 3 bytes to send"):
+        Request("POST", URL, files={"a": Pipe()})

@@ -8,6 +8,7 @@ import pytest
 
 from comity.client.accept import Accept
 from comity.client.async_client import AsyncClient
+from comity.client.auth import Bearer
 from comity.errors import ClientClosed, OptionsError, StatusError, TimedOut
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
@@ -48,6 +49,20 @@ def test_a_rate_holds_for_client_and_views_together(clock):
         return (clock.now() - began) / 1e9
 
     assert clock.run(main()) == 10
+
+
+def test_a_view_asks_as_somebody_else_or_as_nobody_where_the_client_would(clock):
+    transport, api = client(clock, lambda request: 200, auth=("me", "pw"))
+    other, nobody = api.with_options(auth=Bearer("t")), api.with_options(auth=None)
+
+    async def main():
+        for view in (api, other, nobody):
+            await view.get("/x")
+        await other.get("http://elsewhere/x")
+
+    clock.run(main())
+    asked = [request.headers.get("authorization") for request in transport.requests]
+    assert asked == ["Basic bWU6cHc=", "Bearer t", None, None]
 
 
 def test_headers_come_over_the_clients_and_under_the_requests(clock):
@@ -164,6 +179,8 @@ def test_closing_a_view_closes_the_client(clock):
         ({"raise_for": "always"}, "raise_for"),
         ({"headers": {"X": "a\n"}}, "headers"),
         ({"accept": "fail"}, "accept"),
+        ({"auth": "token"}, "auth"),
+        ({"auth": ("me", "pw"), "headers": {"Authorization": "x"}}, "auth"),
         ({"rate": "1/s"}, "rate"),
         ({"tiemout": 1}, "tiemout"),
     ],

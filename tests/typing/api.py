@@ -139,5 +139,7 @@ async def a_view_is_a_client(api: comity.AsyncClient) -> None:
     view = api.with_options(priority=9, retry=lambda info: 0.5 if info.index < 3 else None)
     assert_type(view, comity.AsyncClient)
     assert_type(await view.get("/users", into=list[User]), list[User])
+    api.with_options(auth=comity.Bearer("token"), headers={"X-Team": "a"})
+    api.with_options(auth=7)  # type: ignore[arg-type]
     api.with_options(rate="1/s")  # type: ignore[call-arg]
     comity.AsyncClient(contact="me@example.com", accept=[comity.Accept("pause:30s", status=403)])

@@ -131,8 +131,7 @@ class AsyncClient(Series):
         check_choice(raise_for, "raise_for", RAISE_FOR)
         self._base = Base(base_url, headers, contact)
         self._auth, self._cookies = auth_of(auth), jar_of(cookies)
-        if self._auth is not None and self._base.has("authorization"):
-            raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
+        _check_auth(self._auth, self._base)
         rules = client_policy(policy, options, _OWN)
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
         self._ahead = reach(self._hosts.rules.policies)
@@ -149,7 +148,7 @@ class AsyncClient(Series):
         A request's own options still win. Closing the view closes the client.
 
         Args:
-            options: headers, over the client's (None leaves one out), and priority, timeout, deadline, retry, raise_for and
+            options: headers, over the client's (None leaves one out), auth as of the client (None for none), and priority, timeout, deadline, retry, raise_for and
                 accept as for `request`.
 
         Raises:
@@ -161,6 +160,9 @@ class AsyncClient(Series):
         changes: dict[str, Any] = {"_presets": {**self._presets, **presets(options)}}
         if "headers" in options:
             changes["_base"] = self._base.with_headers(options["headers"])
+        if "auth" in options:
+            changes["_auth"] = auth_of(options["auth"])
+            _check_auth(changes["_auth"], changes.get("_base", self._base))
         if "raise_for" in options:
             check_choice(options["raise_for"], "raise_for", RAISE_FOR)
             changes["_raise_for"] = options["raise_for"]
@@ -389,3 +391,8 @@ class AsyncClient(Series):
         standing = Standing(self._dispatcher.over)
         head: Response = await self._request(method, url, standing, **{**self._presets, **options})
         return standing.body(head, self._engine.clock)
+
+
+def _check_auth(auth: Auth | None, base: Base) -> None:
+    if auth is not None and base.has("authorization"):
+        raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")

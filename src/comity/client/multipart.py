@@ -6,6 +6,7 @@ names are escaped as the HTML standard says (CR, LF and the quote in percent for
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -70,8 +71,19 @@ def read(file: Any, what: str) -> bytes:
     if not isinstance(content, (bytes, bytearray)):
         raise InvalidRequest(f"{what} gives a {type(content).__name__} instead of bytes")
     if len(content) > MOST_READ:
-        raise InvalidRequest(f"{what} is longer than the {MOST_READ} bytes that are read into memory; send it in parts")
+        raise InvalidRequest(
+            f"{what} has {_size(file, len(content))} bytes to send, more than the {MOST_READ} that are read into memory; send it in parts"
+        )
     return bytes(content)
+
+
+def _size(file: Any, taken: int) -> str:
+    """Return how many bytes a file had, `taken` of which were read, and leave it at its end."""
+    try:
+        begin = file.tell() - taken
+        return str(file.seek(0, os.SEEK_END) - begin)
+    except (AttributeError, OSError, ValueError):  # a pipe, say
+        return f"over {taken - 1}"
 
 
 def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from comity.client.accept import AcceptGiven
 from comity.client.headers import HeaderInput
-from comity.client.options import RaiseFor, RetryGiven
+from comity.client.options import AuthGiven, RaiseFor, RetryGiven
 from comity.policy.naming import check_names
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
@@ -18,6 +18,7 @@ class ViewOptions(TypedDict, total=False):
     """What a view may say otherwise; see `AsyncClient.with_options`."""
 
     headers: HeaderInput | None
+    auth: AuthGiven | None
     priority: int
     timeout: Timeout | Seconds | None
     deadline: Seconds | None
@@ -30,7 +31,7 @@ def presets(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of `request` that a view fills in, checked.
 
     Args:
-        given: all options of the view; headers, raise_for and accept are the client's to take.
+        given: all options of the view; headers, auth, raise_for and accept are the client's to take.
 
     Raises:
         OptionsError: a value cannot be used, or there is no such option.
