@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +13,7 @@ from comity.client.headers import Headers
 from comity.client.polling import Poll, next_poll
 from comity.client.request import Request
 from comity.client.response import Response
-from comity.errors import BadResponse, OptionsError, StatusError, TimedOut
+from comity.errors import BadResponse, ClientClosed, OptionsError, StatusError, TimedOut
 from comity.testing.scripted_transport import Answer, ScriptedTransport
 from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import Scripted, in_turn, status
@@ -120,6 +121,20 @@ def test_a_200_with_a_next_poll_is_unfinished_and_one_without_is_the_end(clock):
     api, times = client(clock, Answer(200, json={"data": {"nextPollMs": 1000}}), Answer(200, json={"status": "ready"}))
     assert clock.run(api.poll("/jobs/1")).data == {"status": "ready"}
     assert len(times) == 2
+
+
+def test_closing_ends_the_wait_for_the_next_look_at_once(clock):
+    api, times = client(clock, Answer(202, headers={"Retry-After": "3600"}))
+
+    async def main():
+        waiting = asyncio.create_task(api.poll("/jobs/1"))
+        await asyncio.sleep(1)
+        await api.aclose()
+        with pytest.raises(ClientClosed):
+            await waiting
+        return clock.now() / 1e9 - times[0]
+
+    assert clock.run(main()) == 1.0
 
 
 def test_a_function_may_say_when_it_is_done(clock):

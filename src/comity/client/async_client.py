@@ -32,6 +32,7 @@ from comity.client.options import (
     Unset,
     client_policy,
 )
+from comity.client.pauses import Pauses
 from comity.client.presets import ViewOptions, presets
 from comity.client.redirects import MAX_REDIRECTS, Redirects, follow
 from comity.client.request import Request
@@ -136,6 +137,7 @@ class AsyncClient(Series):
         self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
         self._ahead = reach(self._hosts.rules.policies)
         self._engine = AsyncEngine(self._hosts)
+        self._pauses = Pauses()
         self._raise_for = raise_for
         self._accept = accept_rules(accept)
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
@@ -223,6 +225,7 @@ class AsyncClient(Series):
         It may be called again, also while it is under way.
         """
         self._engine.close()
+        self._pauses.close()
         await self._dispatcher.aclose()
 
     async def __aenter__(self) -> Self:
@@ -235,6 +238,9 @@ class AsyncClient(Series):
 
     def __repr__(self) -> str:
         return f"<AsyncClient {redact.url(self._base.url)!r}>"
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._pauses.wait(seconds)
 
     @property
     def _clock(self) -> Clock:

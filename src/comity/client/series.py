@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
@@ -58,9 +57,9 @@ class Series(Verbs):
         """Run a function that takes a while."""
         return await aside(work)
 
+    @abstractmethod
     async def _sleep(self, seconds: float) -> None:
-        """Wait, between two looks of `poll` for one."""
-        await asyncio.sleep(seconds)
+        """Wait, between two looks of `poll` for one, or raise ClientClosed."""
 
     @property
     def _each(self) -> mapping.Each:
