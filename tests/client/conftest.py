@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
+from comity.testing.virtual_clock import VirtualClock
 from tests.client.in_threads import InThreads
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -46,6 +47,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def names(function: Callable[..., object]) -> set[str]:
     """Return the global names that a function speaks of."""
     return set(inspect.unwrap(function).__code__.co_names)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    """Return the time of tests that do not wait for it."""
+    return VirtualClock()
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from comity.client.async_client import AsyncClient
 from comity.errors import OptionsError, RateLimited, StatusError
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
-from comity.testing.scripted_transport import Answer, ScriptedTransport
-from comity.testing.virtual_clock import VirtualClock
+from comity.testing.scripted_transport import Answer
 from tests.client.scripted import OK, Scripted, in_turn, ok
+from tests.client.timed import timed
 
 STEADY = Retry(attempts=3, backoff=Backoff(steps=(1,), jitter=None))
 ERROR = Answer(200, json={"ok": False, "error": {"code": "busy"}})
@@ -26,21 +26,8 @@ class State:
     ok: bool
 
 
-@pytest.fixture
-def clock():
-    return VirtualClock()
-
-
 def client(clock, *script, **options):
-    times = []
-    entries = list(script)
-
-    def answer(request):
-        times.append(clock.now() / 1e9)
-        return entries.pop(0) if len(entries) > 1 else entries[0]
-
-    options = {"retry": STEADY, "learn_gap": False, **options}
-    return AsyncClient("http://h", transport=ScriptedTransport(answer), clock=clock, **options), times
+    return timed(clock, *script, **{"retry": STEADY, "learn_gap": False, **options})
 
 
 def gaps(times):

@@ -47,6 +47,11 @@ def ranges(server: Scripted) -> list[str]:
     return ["".join(seen.all("range")) for seen in server.seen]
 
 
+async def broken_off(api, path, **options):
+    with pytest.raises(BadResponse):
+        await api.download("/f", path, **options)
+
+
 async def test_a_file_is_there_whole_under_its_name_and_nothing_else(tmp_path):
     async with Scripted(Files()) as server, AsyncClient(server.url) as api:
         done = await api.download("/f", tmp_path / "f.bin", checksum=f"sha256:{SHA}")
@@ -82,8 +87,7 @@ async def test_a_download_given_up_leaves_the_old_file_and_is_gone_on_with_by_th
 
 async def test_another_url_does_not_go_on_with_what_is_there(tmp_path):
     async with Scripted(Files(700)) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f", params={"a": 1})
+        await broken_off(api, tmp_path / "f", params={"a": 1})
         await api.download("/f", tmp_path / "f", params={"a": 2})
         assert ranges(server) == ["", ""]
     assert (tmp_path / "f").read_bytes() == DATA
@@ -91,8 +95,7 @@ async def test_another_url_does_not_go_on_with_what_is_there(tmp_path):
 
 async def test_without_resume_it_begins_anew(tmp_path):
     async with Scripted(Files(700)) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f")
+        await broken_off(api, tmp_path / "f")
         await api.download("/f", tmp_path / "f", resume=False)
         assert ranges(server) == ["", ""]
 
@@ -100,8 +103,7 @@ async def test_without_resume_it_begins_anew(tmp_path):
 async def test_a_file_that_has_changed_meanwhile_comes_whole(tmp_path):
     files = Files(700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f")
+        await broken_off(api, tmp_path / "f")
         files.etag, files.data = '"v2"', b"other"
         done = await api.download("/f", tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == b"other"
@@ -111,8 +113,7 @@ async def test_a_file_that_has_changed_meanwhile_comes_whole(tmp_path):
 async def test_a_file_that_has_changed_and_breaks_off_is_resumed_from_nothing_of_the_earlier_download(tmp_path):
     files = Files(700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=QUICK) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f", retry=0)
+        await broken_off(api, tmp_path / "f", retry=0)
         files.etag, files.cuts = '"v2"', [900]
         done = await api.download("/f", tmp_path / "f")
         assert ranges(server) == ["", "bytes=700-", "bytes=900-"]
@@ -129,8 +130,7 @@ async def test_without_a_strong_validator_nothing_is_kept(tmp_path, etag):
 async def test_a_part_that_is_longer_than_the_file_begins_anew(tmp_path):
     files = Files(700)
     async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f")
+        await broken_off(api, tmp_path / "f")
         files.data = b"short"
         await api.download("/f", tmp_path / "f")
         assert ranges(server) == ["", "bytes=700-", ""]
@@ -155,8 +155,7 @@ async def test_an_error_status_is_raised_and_leaves_nothing(tmp_path):
 async def test_another_range_than_asked_for_is_no_part_of_the_file(tmp_path):
     wrong = ok(DATA[5:], f"Content-Range: bytes 5-{len(DATA) - 1}/{len(DATA)}", status="206 Partial Content")
     async with Scripted(Files(700)) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f")
+        await broken_off(api, tmp_path / "f")
         server.script = lambda peer: _answer(peer, wrong)
         with pytest.raises(BadResponse, match=rf"^GET {server.url}/f: .* another range"):
             await api.download("/f", tmp_path / "f")
@@ -197,8 +196,7 @@ async def test_more_bytes_than_the_range_announced_are_not_gone_on_with(tmp_path
     announced = f"Content-Range: bytes 700-{len(DATA) - 1}/{len(DATA)}"
     more = ok(DATA[700:] + b"more", 'ETag: "v1"', announced, "Connection: close", status="206 Partial Content")
     async with Scripted(files) as server, AsyncClient(server.url, retry=0) as api:
-        with pytest.raises(BadResponse):
-            await api.download("/f", tmp_path / "f")
+        await broken_off(api, tmp_path / "f")
         server.script = lambda peer: _answer(peer, more)
         with pytest.raises(BadResponse, match="bytes came of the"):
             await api.download("/f", tmp_path / "f")

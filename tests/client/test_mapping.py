@@ -11,13 +11,7 @@ from yarl import URL
 from comity.client.async_client import AsyncClient
 from comity.errors import BadResponse, ClientClosed, ConnectFailed, InvalidRequest, OptionsError, StatusError
 from comity.testing.scripted_transport import Answer, ScriptedTransport
-from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import OK, Scripted, answer, hang
-
-
-@pytest.fixture
-def clock():
-    return VirtualClock()
 
 
 def number(request):

@@ -8,15 +8,9 @@ import yarl
 from comity.client.async_client import AsyncClient
 from comity.errors import BadResponse, OptionsError, StatusError
 from comity.testing.scripted_transport import Answer, ScriptedTransport
-from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import Scripted, in_turn, ok
 
 HOME = "https://api.example"
-
-
-@pytest.fixture
-def clock():
-    return VirtualClock()
 
 
 def client(clock, *script, **options):

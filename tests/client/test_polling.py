@@ -15,31 +15,13 @@ from comity.client.request import Request
 from comity.client.response import Response
 from comity.errors import BadResponse, ClientClosed, OptionsError, StatusError, TimedOut
 from comity.testing.scripted_transport import Answer, ScriptedTransport
-from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import Scripted, in_turn, status
+from tests.client.timed import timed
 
 
 @dataclass
 class Report:
     rows: int
-
-
-@pytest.fixture
-def clock():
-    return VirtualClock()
-
-
-def client(clock, *script, **options):
-    """Return the client, and the seconds at which requests are sent."""
-    times = []
-    entries = list(script)
-
-    def answer(request):
-        times.append(clock.now() / 1e9)
-        return entries.pop(0) if len(entries) > 1 else entries[0]
-
-    transport = ScriptedTransport(answer)
-    return AsyncClient("http://h", transport=transport, clock=clock, **options), times
 
 
 def response(body=b"{}", code=202, retry_after=None):
@@ -110,7 +92,7 @@ def test_a_hint_that_is_no_plausible_number_is_absent(body, seconds):
 
 def test_it_ends_with_the_first_answer_that_is_finished(clock):
     """RA-11"""
-    api, times = client(clock, Answer(202, headers={"Retry-After": "1"}), Answer(202, json={"nextPollMs": 2000}), 200)
+    api, times = timed(clock, Answer(202, headers={"Retry-After": "1"}), Answer(202, json={"nextPollMs": 2000}), 200)
     assert clock.run(api.poll("/jobs/1")).status_code == 200
     first, second, third = times
     assert 1.0 <= second - first <= 1.2
@@ -118,7 +100,7 @@ def test_it_ends_with_the_first_answer_that_is_finished(clock):
 
 
 def test_a_200_with_a_next_poll_is_unfinished_and_one_without_is_the_end(clock):
-    api, times = client(clock, Answer(200, json={"data": {"nextPollMs": 1000}}), Answer(200, json={"status": "ready"}))
+    api, times = timed(clock, Answer(200, json={"data": {"nextPollMs": 1000}}), Answer(200, json={"status": "ready"}))
     assert clock.run(api.poll("/jobs/1")).data == {"status": "ready"}
     assert len(times) == 2
 
@@ -138,14 +120,14 @@ def test_closing_ends_the_wait_for_the_next_look_at_once(clock):
 
 
 def test_a_function_may_say_when_it_is_done(clock):
-    api, times = client(clock, *(Answer(200, json={"state": state}) for state in ("queued", "running", "done")))
+    api, times = timed(clock, *(Answer(200, json={"state": state}) for state in ("queued", "running", "done")))
     answer = clock.run(api.poll("/1", done=lambda response: response.data["state"] == "done", every=5))
     assert (answer.data, len(times)) == ({"state": "done"}, 3)
 
 
 def test_the_last_answer_becomes_the_type_that_was_named(clock):
     """CP-066"""
-    api, _ = client(
+    api, _ = timed(
         clock, Answer(202, json={"nextPollMs": 1}), Answer(json={"rows": 3}), Answer(json={"rows": None}), 404
     )
     assert clock.run(api.poll("/1", into=Report)) == Report(3)
@@ -160,7 +142,7 @@ def test_the_last_answer_becomes_the_type_that_was_named(clock):
 
 
 def test_a_wait_beyond_the_deadline_ends_it_at_once(clock):
-    api, times = client(clock, Answer(202, headers={"Retry-After": "2000000"}))
+    api, times = timed(clock, Answer(202, headers={"Retry-After": "2000000"}))
 
     async def main():
         with pytest.raises(TimedOut, match=r"the next look in 2\d{6}[\d.]* s .* the deadline of 2500000 s") as caught:
@@ -173,7 +155,7 @@ def test_a_wait_beyond_the_deadline_ends_it_at_once(clock):
 
 
 def test_the_deadline_holds_for_a_look_that_hangs_too(clock):
-    api, _ = client(clock, Answer(202, json={"nextPollMs": 1000}), Answer(200, after=1000))
+    api, _ = timed(clock, Answer(202, json={"nextPollMs": 1000}), Answer(200, after=1000))
 
     async def main():
         began = clock.now()
@@ -185,13 +167,13 @@ def test_the_deadline_holds_for_a_look_that_hangs_too(clock):
 
 
 def test_a_look_that_fails_is_tried_again_like_any_request(clock):
-    api, times = client(clock, 202, 503, 200, retry=1)
+    api, times = timed(clock, 202, 503, 200, retry=1)
     assert clock.run(api.poll("/1")).status_code == 200
     assert len(times) == 3
 
 
 def test_an_error_status_ends_it(clock):
-    api, times = client(clock, 202, 404)
+    api, times = timed(clock, 202, 404)
 
     async def main():
         with pytest.raises(StatusError):
@@ -214,7 +196,7 @@ def test_an_error_status_ends_it(clock):
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_before_anything_is_sent(clock, wrong, named):
-    api, times = client(clock, 200)
+    api, times = timed(clock, 200)
 
     async def main():
         with pytest.raises(OptionsError) as caught:
@@ -225,7 +207,7 @@ def test_an_option_that_cannot_be_used_is_refused_before_anything_is_sent(clock,
 
 
 def test_a_function_that_says_neither_yes_nor_no_is_an_error(clock):
-    api, _ = client(clock, 200)
+    api, _ = timed(clock, 200)
 
     async def main():
         with pytest.raises(OptionsError, match="done=None"):
@@ -243,7 +225,7 @@ async def test_a_plain_call_returns_the_202_once_with_its_hint():
 
 def test_the_url_may_be_an_object(clock):
     """HT-001"""
-    api, times = client(clock, Answer(202), Answer(200, json=1))
+    api, times = timed(clock, Answer(202), Answer(200, json=1))
     assert (clock.run(api.poll(URL("http://h/1"), every=1)).data, len(times)) == (1, 2)
 
 
@@ -304,7 +286,7 @@ def test_a_status_that_is_not_to_be_asked_for_is_a_bad_response(clock, target, s
 
 
 def test_an_answer_that_names_no_status_is_a_bad_response(clock):
-    api, times = client(clock, 202)
+    api, times = timed(clock, 202)
 
     async def main():
         with pytest.raises(BadResponse, match="names no status: it has no Location"):

@@ -13,15 +13,9 @@ from comity.errors import ClientClosed, OptionsError, StatusError, TimedOut
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
 from comity.testing.scripted_transport import Answer, ScriptedTransport
-from comity.testing.virtual_clock import VirtualClock
 from tests.client.scripted import OK, Scripted, answer
 
 QUICK = Retry(attempts=3, backoff=Backoff(base=0.001, cap=0.001))
-
-
-@pytest.fixture
-def clock():
-    return VirtualClock()
 
 
 def client(clock, *script, **options):
