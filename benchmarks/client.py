@@ -19,7 +19,7 @@ from benchmarks.server import serving
 from benchmarks.undici import undici
 
 IN_FLIGHT = 50
-SLOWER = 8
+SLOWER = 16
 """How many times fewer requests per sample the slow peers get."""
 
 Speed = Callable[[int, int], float]
@@ -51,7 +51,7 @@ class Effort(NamedTuple):
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure, and yield the rows."""
-    effort, more = (Effort(500, 3, 3), Effort(500, 3, 5)) if quick else (Effort(2_000, 7, 15), Effort(4_000, 9, 31))
+    effort, more = (Effort(500, 3, 3), Effort(500, 3, 5)) if quick else (Effort(2_000, 5, 9), Effort(4_000, 9, 21))
     small, big = ("/item", "small"), ("/big", "100 KB")
     yield from _beside(*small, IN_FLIGHT, more, targets=TARGETS)
     for body, at_once in ((small, 1), (small, MOST), (big, 1), (big, IN_FLIGHT), (big, MOST)):
