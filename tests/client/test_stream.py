@@ -227,6 +227,34 @@ async def test_a_scripted_break_is_raised_behind_the_content():
             await anext(pieces)
 
 
+async def test_a_second_reader_is_refused_and_takes_no_limit_from_the_first():
+    brief = Timeout(idle=0.2)
+    async with (
+        Scripted(endless) as server,
+        AsyncClient(server.url) as api,
+        api.stream("GET", "/", timeout=brief) as response,
+    ):
+        pieces = response.iter_bytes()
+        assert await anext(pieces) == b"first"
+        first = begun(anext(pieces))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="being read already"):
+            await response.read()
+        with pytest.raises(TimedOut, match="idle"):
+            await first
+
+
+async def test_who_still_reads_when_the_block_is_left_does_not_take_the_part_for_the_whole():
+    async with Scripted(endless) as server, AsyncClient(server.url) as api:
+        async with api.stream("GET", "/") as response:
+            pieces = response.iter_bytes()
+            assert await anext(pieces) == b"first"
+            rest = begun(response.read())
+            await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="was left"):
+            await rest
+
+
 async def test_no_piece_of_a_bomb_is_large():
     bomb = packed(bytes(50_000_000))
     async with Scripted(answer(ok(bomb, "Content-Encoding: gzip"))) as server, AsyncClient(server.url) as api:

@@ -299,6 +299,8 @@ async def test_an_answer_that_is_cut_or_damaged_is_no_answer(transport, data, de
         b"SSH-2.0-OpenSSH_9.2\r\n",
         b"\x15\x03\x01\x00\x02\x02\x46",
         b"HTTP/1.1 999999 OK\r\n\r\n",
+        b"HTTP/1.1 000 None\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 099 None\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",

@@ -92,7 +92,7 @@ class Request:
         put(self, "address", address.parse(url if params is None else address.with_params(url, params)))
         body, kind = _body(content, json, data, files)
         fields = merged(defaults, _without_length(checked(headers), body)) if headers else defaults
-        if kind or idempotency_key or self.address.userinfo:
+        if kind or idempotency_key is not None or self.address.userinfo:
             fields = Headers((*fields.pairs, *self._added(fields, kind, idempotency_key)))
         put(self, "content", b"" if body is None and self.method in _WITH_BODY else body)
         put(self, "headers", fields)
@@ -151,7 +151,7 @@ class Request:
             )
         if self.address.userinfo and "authorization" not in fields:
             added.append(("Authorization", f"Basic {b64encode(self.address.userinfo).decode()}"))
-        if key and "idempotency-key" not in fields:
+        if key is not None and key is not False and "idempotency-key" not in fields:
             added.append(("Idempotency-Key", _quoted_key(key)))
         return tuple(added)
 

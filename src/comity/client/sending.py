@@ -131,6 +131,8 @@ class Sending:
             message, stream = await wire.answer()
             if message.code == 101:
                 raise Broken("it switches to another protocol, which nobody asked for")
+            if message.code < 100:
+                raise Broken(f"its status {message.code:03} is below 100")
             if message.code >= 200:
                 self._progress.answering = True
                 self._slot.answered()

@@ -43,7 +43,7 @@ class Body:
     ) -> None:
         self.head, self.correct = opened.head, correct
         self._opened, self._settle, self._drop = opened, over, drop
-        self._settled = self._closed = False
+        self._settled = self._closed = self._reading = False
         self._error: Exception | None = None
 
     async def chunk(self) -> bytes:
@@ -51,16 +51,26 @@ class Body:
 
         Raises:
             BadResponse, TimedOut: the body is broken, or did not come in time.
-            RuntimeError: the block was left.
+            RuntimeError: the block was left, or somebody else reads just now.
         """
         if self._error is not None:
             raise self._error
-        if self._closed:
-            raise RuntimeError("the block of this stream was left: its connection is closed")
-        data = b"" if self._settled else await self._opened.chunk()
+        self._check_open()
+        if self._reading:
+            raise RuntimeError("this stream is being read already: by one task or thread at a time")
+        self._reading = True
+        try:
+            data = b"" if self._settled else await self._opened.chunk()
+        finally:
+            self._reading = False
+        self._check_open()  # whoever leaves the block meanwhile cuts the body: what came is not the whole
         if not data and not self._settled:
             self._end(self._opened.exchange)
         return data
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the block of this stream was left: its connection is closed")
 
     async def close(self) -> None:
         """End the attempt if it is not over; nothing is raised that nobody was reading for."""
