@@ -161,6 +161,22 @@ def test_an_object_may_hold_a_templates_columns():
     assert (row.url, row.id) == ("http://api/a%2Fb/7", 7)
 
 
+@pytest.mark.parametrize("own", [{"json": {"n": 7}}, {"body": "7"}, {"params": {"n": 7}}, {"n": 7}])
+def test_rows_may_share_a_url_and_differ_in_what_they_send(own):
+    body = BodyTemplate("{n}", "--body") if "n" in own else None
+    row = parse(own, template=UrlTemplate("http://api/rows"), body=body)
+    assert isinstance(row, Row)
+    assert row.url == "http://api/rows"
+
+
+@pytest.mark.parametrize("body", [None, BodyTemplate("same", "--body")])
+def test_a_row_that_would_be_the_same_request_as_every_other_is_invalid(body):
+    parser = RowParser(template=UrlTemplate("http://api/rows"), body=body)
+    for found in (parser.parse(1, b'{"id": 7}'), parser.from_columns(1, 1, {"id": "7"})):
+        assert isinstance(found, Invalid)
+        assert found.message == "line 1: --url names no column, and the row has no params and no body of its own"
+
+
 def test_a_column_that_an_object_lacks_is_told():
     found = parse({"id": 7}, template=UrlTemplate("http://api/{user}"))
     assert isinstance(found, Invalid)
@@ -170,7 +186,6 @@ def test_a_column_that_an_object_lacks_is_told():
 @pytest.mark.parametrize(
     "text",
     [
-        "http://a/",
         "http://a/{}",
         "htp://a/{x}",
         "a/{x}",
@@ -187,7 +202,7 @@ def test_a_template_takes_names_of_columns_alone(text):
         UrlTemplate(text)
 
 
-@pytest.mark.parametrize("text", ["http://u:SECRET@h/{", "htp://u:SECRET@h/{x}", "http://h/?api_key=SECRET"])
+@pytest.mark.parametrize("text", ["http://u:SECRET@h/{", "htp://u:SECRET@h/{x}", "http://h/{x!r}?api_key=SECRET"])
 def test_a_wrong_template_is_told_without_its_secrets(text):
     """SC-05"""
     with pytest.raises(OptionsError, match="--url") as caught:

@@ -202,6 +202,7 @@ class RowParser:
             for name, decode in _COLUMNS.items():
                 if text := values.get(name, "").strip():
                     setattr(spec, name, _column(name, text, decode))
+            self._check_own(spec)
             self._fill_body(spec, values)
             return self._row(line, size, spec)
         except RowError as error:
@@ -243,6 +244,7 @@ class RowParser:
             spec.url = self._filled(
                 {name: value if isinstance(value, str) else _encode(value).decode() for name, value in scalars.items()}
             )
+            self._check_own(spec)
         self._fill_body(spec, values, typed=True)
         return spec
 
@@ -262,6 +264,14 @@ class RowParser:
             spec.json = msgspec.Raw(content)
         else:
             spec.body = content.decode()
+
+    def _check_own(self, spec: _Object) -> None:
+        """Refuse a row whose URL is the template's and that would be the same request as every other."""
+        if self.template is None or self.template.columns or (self.body is not None and self.body.columns):
+            return
+        if spec.params or spec.body is not None or bytes(spec.json):
+            return
+        raise RowError(None, "--url names no column, and the row has no params and no body of its own")
 
     def _filled(self, values: Mapping[str, str]) -> str:
         assert self.template is not None

@@ -16,13 +16,15 @@ _ALLOWED = "a URL with {column} where a column's value goes, such as 'https://ap
 class UrlTemplate:
     """Fill `{column}` in a URL; `{{` and `}}` stand for braces.
 
+    One without columns is the same URL for every row, which then differ in what they send.
+
     A value is percent-encoded whole, `/` included (RFC 3986 section 2.1), so no value can reach beyond its place.
 
     Args:
         text: the template, as given with `--url`.
 
     Raises:
-        OptionsError: it names no column, holds something else in braces, or makes no URL that can be sent to.
+        OptionsError: it holds something else in braces, or makes no URL that can be sent to.
 
     Example:
         >>> UrlTemplate("https://api.example.com/users/{id}").fill({"id": "a/b c"})
@@ -42,8 +44,6 @@ class UrlTemplate:
                 raise OptionsError("--url", shown, _ALLOWED, "only the name of a column can stand in braces")
             self._parts.append((literal, name))
         self.columns = tuple(dict.fromkeys(name for _, name in self._parts if name is not None))
-        if not self.columns:
-            raise OptionsError("--url", shown, _ALLOWED, reason="it names no column")
         try:
             address.parse(self.fill(dict.fromkeys(self.columns, "1")))
         except InvalidRequest as error:
