@@ -161,6 +161,15 @@ def test_an_object_may_hold_a_templates_columns():
     assert (row.url, row.id) == ("http://api/a%2Fb/7", 7)
 
 
+@pytest.mark.parametrize("options", [{"id_column": "sku"}, {"template": UrlTemplate("http://api/{sku}")}])
+def test_the_json_of_an_object_stays_as_it_was_written_whatever_else_is_named(options):
+    row = parse(
+        b'{"url": "http://api/1", "sku": "A", "json": {"n": 1.10, "big": 123456789012345678901234567890}}', **options
+    )
+    assert isinstance(row, Row)
+    assert row.content == b'{"n": 1.10, "big": 123456789012345678901234567890}'
+
+
 @pytest.mark.parametrize("own", [{"json": {"n": 7}}, {"body": "7"}, {"params": {"n": 7}}, {"n": 7}])
 def test_rows_may_share_a_url_and_differ_in_what_they_send(own):
     body = BodyTemplate("{n}", "--body") if "n" in own else None

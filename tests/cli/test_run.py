@@ -24,7 +24,7 @@ def upstream():
     [
         (["in", "--rate", "ten/s"], ["--rate='ten/s'", "100/min"]),
         (["in", "--host", "h rate=ten"], ["--host='h rate=ten'", "50/5s"]),
-        (["in", "--url", "http://a/"], ["--url='http://a/'", "{id}"]),
+        (["in", "--url", "http://a/{}"], ["--url='http://a/{}'", "{id}"]),
         (["in", "--url", "htp://a/{id}"], ["--url='htp://a/{id}'", "htp"]),
         (["in", "-o", "r.csv"], ["-o='r.csv'", ".jsonl or .sqlite"]),
         (["in.csv"], ["INPUT='in.csv'", "column named url"]),

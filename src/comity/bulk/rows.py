@@ -112,6 +112,7 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
 FIELDS = _Object.__struct_fields__
 _decode = msgspec.json.Decoder(_Object).decode
 _decode_any = msgspec.json.Decoder().decode
+_decode_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.encode
 _decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -212,7 +213,7 @@ class RowParser:
         try:
             if self.template is None and self.body is None and self.id_column is None:
                 return _decode(data)
-            return self._object_with_columns(_decode_any(data))
+            return self._object_with_columns(_decode_any(data), data)
         except msgspec.ValidationError as error:
             raise _wrong_field(str(error)) from None
         except (msgspec.DecodeError, RecursionError) as error:
@@ -231,14 +232,18 @@ class RowParser:
                 setattr(spec, name, value)
         return spec
 
-    def _object_with_columns(self, values: dict[str, Any]) -> _Object:
+    def _object_with_columns(self, values: dict[str, Any], data: bytes) -> _Object:
         """With a template an object may hold any names; those that are no field of ours are columns."""
         fields = dict(values)
         if self.id_column is not None:
             fields["id"] = fields.pop(self.id_column, None)
         if self.template is not None or self.body is not None:
             fields = {name: value for name, value in fields.items() if name in FIELDS}
+        has_json = "json" in fields
+        fields.pop("json", None)
         spec = msgspec.convert(fields, _Object)
+        if has_json:
+            spec.json = _decode_raw_fields(data)["json"]  # byte for byte, as without columns
         if spec.url is None and self.template is not None:
             scalars = {name: value for name, value in values.items() if isinstance(value, (str, int, float))}
             spec.url = self._filled(
