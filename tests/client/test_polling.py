@@ -106,7 +106,7 @@ def test_a_200_with_a_next_poll_is_unfinished_and_one_without_is_the_end(clock):
 
 
 def test_closing_ends_the_wait_for_the_next_look_at_once(clock):
-    api, times = client(clock, Answer(202, headers={"Retry-After": "3600"}))
+    api, times = timed(clock, Answer(202, headers={"Retry-After": "3600"}))
 
     async def main():
         waiting = asyncio.create_task(api.poll("/jobs/1"))
