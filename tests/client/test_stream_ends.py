@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
+import sys
 import threading
 import tracemalloc
+from asyncio.subprocess import PIPE, STDOUT
 
 import pytest
 
@@ -135,3 +138,49 @@ async def test_a_large_body_streams_in_small_memory(kind, framing):
             tracemalloc.stop()
     assert (sum(sizes), max(sizes) <= 1024 * 1024) == (LARGE, True)
     assert peak < 4_000_000, peak
+
+
+FORKED = """
+import os, sys
+import comity
+
+api = comity.Client(sys.argv[1])
+child = None
+with api.stream("GET", "/") as response:
+    lines = response.iter_lines()
+    assert next(lines) == "begun"
+    child = os.fork()
+    if child == 0:
+        try:
+            next(lines)
+        except RuntimeError as error:
+            print(error, flush=True)
+    else:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        print("child left", flush=True)
+        assert list(lines) == ["end"]
+if child == 0:
+    os._exit(0)
+api.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+async def test_a_child_that_leaves_its_parents_block_does_not_end_the_parents_stream():
+    """LF-03"""
+    go_on = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nbegun\n\r\n")
+        await go_on.wait()
+        await peer.send(b"3\r\nend\r\n0\r\n\r\n")
+
+    async with Scripted(script) as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "error", "-c", FORKED, server.url, stdout=PIPE, stderr=STDOUT
+        )
+        assert b"before the fork" in await process.stdout.readline()
+        assert await process.stdout.readline() == b"child left\n"
+        go_on.set()
+        assert (await process.stdout.read(), await process.wait()) == (b"", 0)

@@ -78,6 +78,8 @@ class Streaming(Sending):
         wire, message = self._wire, self._message
         assert wire is not None
         assert message is not None
+        if wire.inherited:
+            raise RuntimeError("this stream was opened before the fork: the parent process reads it")
         try:
             data = await self._next()
             if not data:

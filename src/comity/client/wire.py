@@ -14,6 +14,7 @@ there:
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic_ns
@@ -65,6 +66,7 @@ class Wire(ResponseHandler):
         self.began = self.heard = self.rested = self.expires = 0
         self.partly: Callable[[], None] | None = None
         self._forget = forget
+        self._process = os.getpid()
         self._busy = False
         self._received = 0
         self._handed = 0
@@ -133,6 +135,11 @@ class Wire(ResponseHandler):
         return self._handed - (transport.get_write_buffer_size() if transport is not None else 0)
 
     @property
+    def inherited(self) -> bool:
+        """Whether it is the parent process's: what its loop watches is shared, so closing it here would end it there."""
+        return self._process != os.getpid()
+
+    @property
     def partial(self) -> bool:
         """Whether a part of the next head came."""
         return self._part is not None
@@ -177,8 +184,8 @@ class Wire(ResponseHandler):
             waiter.set_result(None)
 
     def abort(self) -> None:
-        """Close the connection at once; one whose loop is closed goes away with it."""
-        if self._loop.is_closed():
+        """Close the connection at once; one whose loop is closed goes away with it, and the parent's stays as it is."""
+        if self.inherited or self._loop.is_closed():
             self.transport = None
         else:
             super().abort()
