@@ -231,6 +231,8 @@ async def test_what_cannot_be_used_is_said_before_anything_is_sent(tmp_path, opt
             await api.download("/f", tmp_path / "f", **options)
         with pytest.raises(OptionsError, match="directory"):
             await api.download("/f", tmp_path)
+        with pytest.raises(OptionsError, match="there is no such directory"):
+            await api.download("/f", tmp_path / "none" / "f")
         assert server.seen == []
     assert list(tmp_path.iterdir()) == []
 

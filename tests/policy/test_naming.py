@@ -27,6 +27,7 @@ def test_an_unknown_name_comes_with_the_nearest():
         ("retries", "retry=Retry(retries=...)"),
         ("connect", "timeout=Timeout(connect=...)"),
         ("token", "headers={...} for a header of its own"),
+        ("write", "say send=..."),
         ("har", 'with client.har("calls.har"): ...'),
     ],
 )

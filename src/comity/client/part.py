@@ -59,11 +59,13 @@ class Part:
         """Open it, and see what is there.
 
         Raises:
-            OptionsError: the path is a directory, or another download writes to it.
+            OptionsError: the path is a directory or in none that is there, or another download writes to it.
             OSError: the file cannot be opened.
         """
         if self.path.is_dir():
             raise OptionsError("path", str(self.path), "the path of a file", reason="it is a directory")
+        if not self.path.parent.is_dir():
+            raise OptionsError("path", str(self.path), "the path of a file", reason="there is no such directory")
         while self._opened is None:
             # A link is not followed: who may write in the directory could point it at any file of this user.
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

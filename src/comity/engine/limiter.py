@@ -18,7 +18,7 @@ from comity.engine.mapping import each_result, reach
 from comity.engine.permit import Permit
 from comity.engine.stats import Stats
 from comity.policy.limiter import HostLimiter
-from comity.policy.naming import named_options
+from comity.policy.naming import named_options, unusable
 from comity.policy.options import Policy, RateGiven
 from comity.policy.pause import NO_CAP
 from comity.policy.units import Seconds
@@ -64,6 +64,8 @@ class Limiter:
         ageing: Seconds | None = 60.0,
         clock: Clock = MONOTONIC,
     ) -> None:
+        if isinstance(concurrency, str):
+            raise unusable("concurrency", concurrency, "a whole number", f"for a rate say rate={concurrency!r}")
         self.policy = Policy(
             concurrency=concurrency,
             rate=rate,
