@@ -461,6 +461,11 @@ def test_a_misspelt_option_is_told_with_the_one_that_was_meant():
         Limiter(concurency=3)
 
 
+def test_a_rate_in_the_place_of_the_concurrency_is_told_where_it_belongs():
+    with pytest.raises(OptionsError, match="for a rate say rate='50/5s'"):
+        Limiter("50/5s")
+
+
 def test_leaving_more_often_than_entering_is_refused_and_raises_no_limit():
     limiter = Limiter(1)
     with limiter:
