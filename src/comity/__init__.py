@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from comity.policy.budget import RetryBudget as RetryBudget
     from comity.policy.events import Event as Event
     from comity.policy.header_names import HeaderNames as HeaderNames
+    from comity.policy.hedge import Hedge as Hedge
     from comity.policy.options import Policy as Policy
     from comity.policy.rate import Rate as Rate
     from comity.policy.retry import Retry as Retry, RetryInfo as RetryInfo
@@ -107,6 +108,7 @@ _HOMES = {
     "comity.policy.budget": ("RetryBudget",),
     "comity.policy.events": ("Event",),
     "comity.policy.header_names": ("HeaderNames",),
+    "comity.policy.hedge": ("Hedge",),
     "comity.policy.options": ("Policy",),
     "comity.policy.rate": ("Rate",),
     "comity.policy.retry": ("Retry", "RetryInfo"),

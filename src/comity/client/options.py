@@ -15,6 +15,7 @@ from comity.client.request import Content
 from comity.errors import OptionsError
 from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
+from comity.policy.hedge import Hedge
 from comity.policy.naming import check_names
 from comity.policy.options import OPTIONS, Policy, RateGiven
 from comity.policy.retry import BackoffFunction, Retry
@@ -60,6 +61,7 @@ class PolicyOptions(TypedDict, total=False):
     header_names: HeaderNames | None
     group: str | None
     retry_budget: RetryBudget | bool | None
+    hedge: Hedge | None
     usage: UsageGiven | None
 
 

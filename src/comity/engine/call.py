@@ -66,12 +66,26 @@ class Exchange(msgspec.Struct, Generic[T], kw_only=True, eq=False):
         value: the answer, when there is one. Beside an error it is the head of an answer whose body is broken.
         error: what to raise when there is no whole answer and nothing follows.
         timings: the phases after the queue.
+        race: the sends that the attempt had, when it was hedged and had several.
     """
 
     outcome: Outcome
     value: T | None = None
     error: RequestError | None = None
     timings: Timings = NO_TIMINGS
+    race: Race[T] | None = None
+
+
+class Race(msgspec.Struct, Generic[T], eq=False):
+    """The sends of a hedged attempt.
+
+    Args:
+        winner: the one whose end was the attempt's.
+        lost: the others, each with what it came to, None when it was cut short.
+    """
+
+    winner: Slot
+    lost: list[tuple[Slot, Exchange[T] | None]]
 
 
 class Settled(msgspec.Struct, Generic[T], kw_only=True, eq=False):
@@ -96,6 +110,7 @@ class Slot(msgspec.Struct, eq=False):
     """The right to send once; the transport says what became of it.
 
     Attributes:
+        ticket: what it holds at the gate.
         number: of the attempt, from 1.
         deadline: ns on the engine's clock, or None: the attempt must be over by then; see `time_left`.
         queued, waited: ns in the queue, and from the end of the attempt before (or the call) to this start.
@@ -108,7 +123,7 @@ class Slot(msgspec.Struct, eq=False):
     """
 
     _gate: Gate
-    _ticket: Ticket
+    ticket: Ticket
     _decide: Callable[[Outcome], bool]
     number: int
     deadline: int | None
@@ -128,17 +143,17 @@ class Slot(msgspec.Struct, eq=False):
     @property
     def begun(self) -> bool:
         """Whether `sent` was said."""
-        return self._ticket.state is not State.GRANTED
+        return self.ticket.state is not State.GRANTED
 
     def sent(self) -> None:
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""
-        if self._ticket.state is State.GRANTED:
-            self._gate.started(self._ticket)
+        if self.ticket.state is State.GRANTED:
+            self._gate.started(self.ticket)
 
     def answered(self) -> None:
         """Say that the answer began; saying it again does nothing."""
-        if self._gate.core.minds_answers and self._ticket.state is State.STARTED:
-            self._gate.answered(self._ticket)
+        if self._gate.core.minds_answers and self.ticket.state is State.STARTED:
+            self._gate.answered(self.ticket)
 
     def hear(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
         """Tell the head of an answer other than 200, as soon as it is there; telling it again does nothing.
@@ -166,4 +181,4 @@ class Slot(msgspec.Struct, eq=False):
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was."""
-        self._gate.change(lambda now: self._gate.core.settle(self._ticket, actual, now))
+        self._gate.change(lambda now: self._gate.core.settle(self.ticket, actual, now))

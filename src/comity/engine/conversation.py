@@ -13,19 +13,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from comity.engine.call import Aside, Call, Exchange, Settled, Slot
+from comity.engine.call import Aside, Call, Exchange, Race, Settled, Slot
 from comity.engine.gate import Gate
 from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
-from comity.errors import QueueFull, RequestError
+from comity.errors import QueueFull, RequestError, Sent
 from comity.policy.attempt import Attempt
 from comity.policy.feedback import end_attempt, learn
 from comity.policy.outcome import Outcome
-from comity.policy.retry import CallState, Decision, Done, GiveUp, RetryAt, decide
+from comity.policy.retry import DONE, CallState, Decision, Done, GiveUp, RetryAt, decide
 from comity.policy.ticket import State, Ticket
 from comity.policy.windows import NEVER
 
 T = TypeVar("T")
+
+SUPERSEDED = "superseded"
+"""What follows a send of a hedged attempt that another one was quicker than."""
 
 Conversation = Generator["Ticket | Slot | Aside", "Exchange[T] | None", "Settled[T]"]
 
@@ -83,15 +86,15 @@ class _Life:
 
     __slots__ = (
         "_began", "_decided", "_draw", "_ended", "_entered", "_heard", "_judged", "_news", "_reporter", "_sending",
-        "_started", "_wall", "attempts", "call", "gate", "state", "ticket",
+        "_slot", "_started", "_superseded", "attempts", "call", "gate", "state", "ticket",
     )  # fmt: skip
 
     def __init__(self, call: Call, gate: Gate, draw: Callable[[], float], now: int, observe: Observe | None) -> None:
         self.call, self.gate, self._draw = call, gate, draw
         self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
         self._began = self._entered = self._started = self._ended = now
-        self._wall = 0
-        self._decided = self._sending = False
+        self._slot: Slot | None = None
+        self._decided = self._sending = self._superseded = False
         self._heard: _Heard | None = None
         self._judged: tuple[Outcome, Decision] | None = None
         self._news: Callable[[], None] | None = None
@@ -143,11 +146,13 @@ class _Life:
             )
         self._sending, self._heard = True, None
         self._started = started = self._entered if self._decided else gate.clock.now()
-        self._wall = wall = gate.clock.wall()
+        wall = gate.clock.wall()
         number, waited = len(self.attempts) + 1, started - self._ended
         if self._reporter is not None:
             self._reporter.started(number, waited=waited)
-        return Slot(gate, ticket, self._hear, number, call.deadline, started - self._entered, waited, wall)
+        slot = Slot(gate, ticket, self._hear, number, call.deadline, started - self._entered, waited, wall)
+        self._slot = slot
+        return slot
 
     def step_aside(self) -> Aside | None:
         """Ask what the request needs before it is sent; if there is such a thing, give its turn back."""
@@ -159,8 +164,12 @@ class _Life:
 
     def judge(self, exchange: Exchange[Any]) -> Decision:
         """Decide what follows an attempt, unless its head did; `end` or `leave` has to follow."""
-        heard, now = self._heard, self.gate.clock.now()
+        assert self._slot is not None
+        slot, race, now = self._slot, exchange.race, self.gate.clock.now()
         self._sending = False
+        if race is not None:
+            slot = self._settle_race(race, now)
+        heard = self._heard
         if heard is None:
             outcome, decision = exchange.outcome, self._decide(exchange.outcome, now)
         elif heard.error is not None:
@@ -169,7 +178,7 @@ class _Life:
             assert heard.decision is not None
             outcome = exchange.outcome = heard.outcome
             decision = heard.decision
-        self.attempts.append(self._attempt(exchange, decision))
+        self.attempts.append(_attempt(slot, exchange, _word(decision)))
         self._judged, self._ended = (outcome, decision), now
         return decision
 
@@ -179,12 +188,17 @@ class _Life:
         (outcome, decision), self._judged = self._judged, None
         gate, heard, attempt = self.gate, self._heard, self.attempts[-1]
         keep_slot = self.call.retry.hold_slot and isinstance(decision, RetryAt)
-        if heard is None:
+        if self._superseded:  # what was sent beside it has ended, counted and learned for itself
+            gate.core.release(self.ticket, now)
+            gate.tally.cut_short(attempt.number, sent=True)
+            new_episode = False
+        elif heard is None:
             new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
         else:
             gate.core.release(self.ticket, now, keep_slot=keep_slot)
             new_episode = heard.new_episode
-        gate.tally.count(attempt.number, outcome)
+        if not self._superseded:
+            gate.tally.count(attempt.number, outcome)
         if self._reporter is not None:
             self._news = partial(self._reporter.ended, attempt, decision, self._ended, new_episode=new_episode)
 
@@ -253,19 +267,16 @@ class _Life:
         gate.change(hear)
         return isinstance(decision, RetryAt)
 
-    def _attempt(self, exchange: Exchange[Any], decision: Decision) -> Attempt:
-        outcome, error = exchange.outcome, exchange.error
-        return Attempt(
-            number=len(self.attempts) + 1,
-            started_at=self._wall / 1e9,
-            waited=(self._started - self._ended) / 1e9,
-            status=outcome.status,
-            error=None if error is None else f"{type(error).__name__}: {error}",
-            sent=outcome.sent,
-            timings=exchange.timings.queued_for((self._started - self._entered) / 1e9),
-            retry_after=None if outcome.retry_after is None else outcome.retry_after / 1e9,
-            decision=_word(decision),
-        )
+    def _settle_race(self, race: Race[Any], now: int) -> Slot:
+        """Note the sends that lost, and return the one that won."""
+        if race.winner is not self._slot:
+            self._superseded, self._heard = True, None
+        for slot, exchange in race.lost:
+            attempt = _attempt(slot, exchange, SUPERSEDED)
+            self.attempts.append(attempt)
+            if self._reporter is not None:
+                self._reporter.ended(attempt, DONE, now, new_episode=False)
+        return race.winner
 
 
 @dataclass(slots=True)
@@ -276,6 +287,25 @@ class _Heard:
     decision: Decision | None = None
     error: Exception | None = None
     new_episode: bool = False
+
+
+def _attempt(slot: Slot, exchange: Exchange[Any] | None, word: str) -> Attempt:
+    """Return what a send looked like; one that was cut short came to nothing."""
+    if exchange is None:
+        sent: Sent = "maybe" if slot.begun else "no"
+        exchange = Exchange(outcome=Outcome(failure="cancelled", sent=sent))
+    outcome, error = exchange.outcome, exchange.error
+    return Attempt(
+        number=slot.number,
+        started_at=slot.wall / 1e9,
+        waited=slot.waited / 1e9,
+        status=outcome.status,
+        error=None if error is None else f"{type(error).__name__}: {error}",
+        sent=outcome.sent,
+        timings=exchange.timings.queued_for(slot.queued / 1e9),
+        retry_after=None if outcome.retry_after is None else outcome.retry_after / 1e9,
+        decision=word,
+    )
 
 
 def _word(decision: Decision) -> str:

@@ -84,6 +84,14 @@ class Bucket:
         """Add what a success adds."""
         self._left = min(self.budget.most, self._left + self.budget.per_success)
 
+    def take(self, now: int) -> bool:
+        """Take one, if there is one."""
+        left = self.left(now)
+        if left < 1:
+            return False
+        self._left, self._at = left - 1, now
+        return True
+
     def charge(self, retry: RetryAt, now: int, draw: float, *, deadline: int | None) -> RetryAt | GiveUp:
         """Pay for a retry, and say what comes of it.
 
@@ -93,9 +101,7 @@ class Bucket:
             draw: uniform in [0, 1), for how long it is put off.
             deadline: of the call, ns, or None.
         """
-        left = self.left(now)
-        if left >= 1:
-            self._left, self._at = left - 1, now
+        if self.take(now):
             return retry
         if self.budget.empty == "fail":
             return GiveUp("budget", pause=retry.pause)

@@ -21,6 +21,7 @@ from comity.errors import OptionsError, QueueFull
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
 from comity.policy.gap import Gap
+from comity.policy.hedge import Latencies
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
 from comity.policy.ticket import NOT_STARTED, State, Ticket
@@ -76,6 +77,7 @@ class HostLimiter:
         self.gap = Gap(policy.min_gap_ns, learns=policy.learn_gap)
         self.pause = Pause(self._limit)
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
+        self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self._controls: tuple[Control, ...] = (self.pause,)
         self.minds_answers = any(self._at_answer)
         """Whether the moment an answer begins matters to any rate."""

@@ -10,6 +10,7 @@ from comity.errors import OptionsError
 from comity.policy.budget import RetryBudget
 from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
+from comity.policy.hedge import Hedge
 from comity.policy.json_path import JsonPath
 from comity.policy.naming import check_names, named_options, unusable
 from comity.policy.rate import Rate
@@ -43,6 +44,8 @@ class Policy:
             limiters of their own, each with these rules; those without such a value share one.
         retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None for
             no such bound.
+        hedge: when an idempotent request that is late is sent once more beside itself; see `Hedge`. It is paid from the
+            retry budget, which is the usual one then if none is given.
         usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
             sum it is, or a function of the answer; it corrects the `cost` that a request was charged with.
 
@@ -67,6 +70,7 @@ class Policy:
     header_names: HeaderNames | None
     group: str | None
     retry_budget: RetryBudget | None
+    hedge: Hedge | None
     usage: Usage | None
     group_field: JsonPath | None = field(init=False, repr=False, compare=False)
     min_gap_ns: int = field(init=False, repr=False, compare=False)
@@ -90,10 +94,13 @@ class Policy:
         header_names: HeaderNames | None = None,
         group: str | None = None,
         retry_budget: RetryBudget | bool | None = None,
+        hedge: Hedge | None = None,
         usage: Usage | UsageGiven | None = None,
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
+        if not isinstance(hedge, Hedge | None):
+            raise OptionsError("hedge", hedge, 'a Hedge(after="p95") or None')
         rates, settled = _rates(rate), Usage.of(usage)
         if settled is not None:
             settled.check({each.unit for each in rates})
@@ -114,7 +121,8 @@ class Policy:
             deadline=end,
             header_names=header_names,
             group=group,
-            retry_budget=_budget(retry_budget),
+            retry_budget=_budget(retry_budget) or (None if hedge is None else RetryBudget()),
+            hedge=hedge,
             usage=settled,
             group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
