@@ -6,6 +6,7 @@ import pytest
 
 from comity.cli import parsing
 from comity.errors import OptionsError
+from comity.policy.hedge import Hedge
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.usage import Usage
@@ -187,6 +188,13 @@ def test_costs_and_usages_are_read():
 def test_a_wrong_cost_is_told(text):
     with pytest.raises(OptionsError, match="--cost"):
         parsing.cost(text)
+
+
+def test_a_hedge_is_read_and_a_wrong_one_is_told():
+    assert parsing.policy(hedge="p95").hedge == Hedge()
+    assert parsing.policy(hedge="300ms").hedge == Hedge(after=0.3)
+    with pytest.raises(OptionsError, match="--hedge"):
+        parsing.policy(hedge="p20")
 
 
 def test_a_usage_without_a_budget_is_told():

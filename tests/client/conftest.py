@@ -26,7 +26,7 @@ def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item):
 
 WITH_BOTH_CLIENTS = {
     "test_accept", "test_async_client", "test_auth", "test_client_retries", "test_cookies", "test_download",
-    "test_har", "test_plain_values", "test_presets", "test_proxy", "test_redirects", "test_stream", "test_timeouts",
+    "test_har", "test_hedge", "test_plain_values", "test_presets", "test_proxy", "test_redirects", "test_stream", "test_timeouts",
     "test_tls",
 }  # fmt: skip
 """Tests of these modules take their client from the module's name AsyncClient; it stands for Client the second time."""

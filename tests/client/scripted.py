@@ -49,7 +49,7 @@ class Peer:
         length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
         content = await self.reader.readexactly(length) if body and length else b""
         seen = Seen(line, headers, content, head + content, self.number)
-        self.server.seen.append(seen)
+        await self.server.saw(seen)
         return seen
 
     async def send(self, data: bytes) -> None:
@@ -109,6 +109,12 @@ class Scripted:
         """Wait until a claim about the server's state is true."""
         async with asyncio.timeout(within), self._changed:
             await self._changed.wait_for(lambda: reached(self))
+
+    async def saw(self, seen: Seen) -> None:
+        """Note a request, for `until` too."""
+        self.seen.append(seen)
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,7 +39,7 @@ class Played:
         self.settled: list[Settled[str]] = self.clock.run(self._all(calls))
 
     async def _all(self, calls: int) -> list[Settled[str]]:
-        return [await self.engine.run(Call(**self.asked), self.send) for _ in range(calls)]
+        return [await self.engine.run(Call(**self.asked), partial(hedged, self.send)) for _ in range(calls)]
 
     @property
     def now(self) -> float:
@@ -57,6 +59,11 @@ class Played:
     def nothing_is_held(self) -> bool:
         core = self.hosts.gate("a").core
         return (core.running, core.queued, core.aside) == (0, 0, 0)
+
+
+async def hedged(send: Callable[[Slot], Awaitable[Exchange[str]]], slot: Slot) -> Exchange[str]:
+    """Do what a hedged transport does."""
+    return await (send(slot) if slot.hedging is None else slot.hedging.send(slot, send))
 
 
 def _exchange(status: int, number: int) -> Exchange[str]:
@@ -168,7 +175,9 @@ def test_a_cancelled_call_ends_every_send_and_holds_nothing(after):
         return _exchange(200, slot.number)
 
     async def main() -> None:
-        task = asyncio.create_task(AsyncEngine(hosts).run(Call(host="a", retry=Retry(), idempotent=True), send))
+        task = asyncio.create_task(
+            AsyncEngine(hosts).run(Call(host="a", retry=Retry(), idempotent=True), partial(hedged, send))
+        )
         await asyncio.sleep(after)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

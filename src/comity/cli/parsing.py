@@ -12,6 +12,7 @@ from comity.bulk.progress import Kind
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
 from comity.policy.budget import RetryBudget
+from comity.policy.hedge import Hedge
 from comity.policy.host_key import HostKey
 from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
@@ -66,6 +67,7 @@ def policy(
     timeout: str | None = None,
     deadline: str | None = None,
     usage: Sequence[str] = (),
+    hedge: str | None = None,
 ) -> Policy:
     """Return the policy of the command line's options; what is not given keeps its default."""
     changes: dict[str, Any] = {}
@@ -80,6 +82,8 @@ def policy(
         retrying["retries"] = parse_integer(retries, "--retries", 0, 1000)
     if max_retry_wait is not None:
         retrying["max_retry_after"] = duration(max_retry_wait, "--max-retry-wait")
+    if hedge is not None:
+        changes["hedge"] = _hedge(hedge)
     if usage:
         changes["usage"] = _usage(usage)
     if timeout is not None:
@@ -102,6 +106,13 @@ def cost(text: str) -> int | dict[str, int]:
         unit, _, amount = part.partition("=")
         found[unit_name(unit.strip(), "--cost")] = parse_integer(amount, "--cost", 0)
     return found
+
+
+def _hedge(text: str) -> Hedge:
+    try:
+        return Hedge(after=text)
+    except OptionsError as error:
+        raise OptionsError("--hedge", text, error.allowed) from None
 
 
 def _usage(given: Sequence[str]) -> dict[str, list[str]]:

@@ -123,6 +123,15 @@ def run(
             help="Sends after the first; 429s are counted apart, but with 0 nothing is sent again.  [2]",
         ),
     ] = None,
+    hedge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D|p95",
+            rich_help_panel=_LIMITS,
+            help="Send a row that may be repeated once more when it took so long, or longer than 95 of 100 rows; "
+            "the first answer counts.",
+        ),
+    ] = None,
     max_retry_wait: Annotated[
         str | None,
         typer.Option(
@@ -206,6 +215,7 @@ def run(
             rate=rate,
             measured=where,
             usage=usage,
+            hedge=hedge,
             at_once=concurrency,
             min_gap=min_gap,
             retries=retries,

@@ -21,6 +21,7 @@ from comity.client.cookies import Cookies, jar_of
 from comity.client.dispatcher import Dispatcher
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
+from comity.client.hedged import Hedged
 from comity.client.opened import opening
 from comity.client.options import (
     RAISE_FOR,
@@ -141,7 +142,9 @@ class AsyncClient(Series):
         self._raise_for = raise_for
         self._accept = accept_rules(accept)
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
-        self._dispatcher = Dispatcher(chosen(transport, tls, proxy, max_body), self._cookies, clock)
+        wire = chosen(transport, tls, proxy, max_body)
+        hedged = any(each.hedge is not None for each in self._hosts.rules.policies)
+        self._dispatcher = Dispatcher(Hedged(wire) if hedged else wire, self._cookies, clock)
         self._presets: Mapping[str, Any] = {}
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:

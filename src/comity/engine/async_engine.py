@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 from comity.engine.call import Aside, Call, Exchange, Settled, Slot
 from comity.engine.conversation import Conversation, converse
 from comity.engine.engine import Engine
-from comity.engine.hedging import Hedging
 from comity.engine.held import Held, Opened
 
 T = TypeVar("T")
@@ -35,26 +34,17 @@ class AsyncEngine(Engine):
         Raises:
             HostBlocked, QueueFull, QueueTimeout, ClientClosed, TimedOut: its turn did not come.
         """
-        drive = self._drive(call, send, hedged=True)
-        return cast("Coroutine[Any, Any, Settled[T]]", drive)  # what only sends never stands
+        return cast("Coroutine[Any, Any, Settled[T]]", self.open(call, send))  # what only sends never stands
 
-    def open(
+    async def open(
         self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T] | Opened[T]]]
-    ) -> Coroutine[Any, Any, Settled[T] | Held[T]]:
+    ) -> Settled[T] | Held[T]:
         """Do what `run` does, but stop where `send` returns an answer whose body is still to be read.
 
         Returns:
             How the call was settled; or the call as it stands, its slot with it, until its `over` is told how that ended.
         """
-        return self._drive(call, send, hedged=False)
-
-    async def _drive(
-        self, call: Call, send: Callable[[Slot], Awaitable[Exchange[T] | Opened[T]]], *, hedged: bool
-    ) -> Settled[T] | Held[T]:
         gate = self.hosts.gate(call.host, call.request)
-        if hedged and gate.core.latencies is not None and call.replayable and (call.idempotent or call.keyed):
-            whole = cast("Callable[[Slot], Awaitable[Exchange[T]]]", send)  # `run` promises it
-            send = Hedging(gate, call, whole, self._draw, self.hosts.observe)
         steps: Conversation[T] = converse(call, gate, gate.enter_loop, self._draw, self.hosts.observe)
         reply: Exchange[T] | None = None
         while True:

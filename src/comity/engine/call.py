@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -16,6 +16,9 @@ from comity.policy.outcome import Outcome, asks_again
 from comity.policy.retry import Retry
 from comity.policy.ticket import State, Ticket
 from comity.policy.usage import Usage
+
+if TYPE_CHECKING:
+    from comity.engine.hedging import Hedging
 
 T = TypeVar("T")
 
@@ -119,6 +122,7 @@ class Slot(msgspec.Struct, eq=False):
         retry_after: ns that it asks to wait, None when it names no time.
         whole: only the whole answer decides, as the caller has rules for bodies.
         streamed: the head decides whatever it says, as the body is handed out before its end is known.
+        hedging: what may be sent beside the attempt when it is late; None for nothing.
         again: the head was decided upon and its answer is not to be handed out: another attempt follows.
     """
 
@@ -135,6 +139,7 @@ class Slot(msgspec.Struct, eq=False):
     whole: bool = False
     streamed: bool = False
     again: bool = False
+    hedging: Hedging | None = None
 
     def time_left(self) -> int | None:
         """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from comity.engine.call import Aside, Call, Exchange, Race, Settled, Slot
 from comity.engine.gate import Gate
+from comity.engine.hedging import Hedging
 from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
 from comity.errors import QueueFull, RequestError, Sent
@@ -85,12 +86,12 @@ class _Life:
     """The books of one call."""
 
     __slots__ = (
-        "_began", "_decided", "_draw", "_ended", "_entered", "_heard", "_judged", "_news", "_reporter", "_sending",
+        "_began", "_decided", "_draw", "_ended", "_entered", "_heard", "_judged", "_news", "_observe", "_reporter", "_sending",
         "_slot", "_started", "_superseded", "attempts", "call", "gate", "state", "ticket",
     )  # fmt: skip
 
     def __init__(self, call: Call, gate: Gate, draw: Callable[[], float], now: int, observe: Observe | None) -> None:
-        self.call, self.gate, self._draw = call, gate, draw
+        self.call, self.gate, self._draw, self._observe = call, gate, draw, observe
         self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
         self._began = self._entered = self._started = self._ended = now
         self._slot: Slot | None = None
@@ -151,6 +152,8 @@ class _Life:
         if self._reporter is not None:
             self._reporter.started(number, waited=waited)
         slot = Slot(gate, ticket, self._hear, number, call.deadline, started - self._entered, waited, wall)
+        if gate.core.latencies is not None and call.replayable and (call.idempotent or call.keyed):
+            slot.hedging = Hedging(gate, call, self._draw, self._observe)
         self._slot = slot
         return slot
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from comity.engine.call import Call, Exchange, Race, Slot
@@ -21,81 +22,75 @@ from comity.policy.ticket import State, Ticket
 
 T = TypeVar("T")
 
+Send = Callable[[Slot], Awaitable[Exchange[T]]]
 
-class Hedging(Generic[T]):
-    """The send of one call, hedged.
+
+class Hedging:
+    """What a hedged call may send beside itself.
 
     Args:
         gate: the host's; its policy has a hedge.
         call: what is sent; repeating it is harmless.
-        send: makes one wire attempt.
         draw: a random number in [0, 1).
         observe: is told every step.
     """
 
-    def __init__(
-        self,
-        gate: Gate,
-        call: Call,
-        send: Callable[[Slot], Awaitable[Exchange[T]]],
-        draw: Callable[[], float],
-        observe: Observe | None,
-    ) -> None:
-        self._gate, self._call, self._send, self._draw = gate, call, send, draw
+    def __init__(self, gate: Gate, call: Call, draw: Callable[[], float], observe: Observe | None) -> None:
+        self._gate, self._call, self._draw = gate, call, draw
         self._reporter = None if observe is None else Reporter(observe, gate.core.name, gate.clock)
 
-    async def __call__(self, slot: Slot) -> Exchange[T]:
-        """Make one attempt."""
+    async def send(self, slot: Slot, send: Send[T]) -> Exchange[T]:
+        """Make one attempt.
+
+        Args:
+            slot: the attempt's.
+            send: makes one wire attempt; it raises only when it is cancelled.
+        """
         late, hedge = self._gate.core.latencies, self._gate.core.policy.hedge
         assert late is not None
         assert hedge is not None
         wait, began = late.late, self._gate.clock.now()
-        exchange = await (self._send(slot) if wait is None else self._race(slot, wait, hedge.max))
+        exchange = await (send(slot) if wait is None else self._race(slot, send, wait, hedge.max))
         if _final(exchange):
             late.add(self._gate.clock.now() - began)
         return exchange
 
-    async def _race(self, slot: Slot, wait: int, most: int) -> Exchange[T]:
-        first: asyncio.Future[Exchange[T]] = asyncio.ensure_future(self._send(slot))
-        running: dict[asyncio.Future[Exchange[T]], Slot] = {first: slot}
-        lost: list[tuple[Slot, Exchange[T] | None]] = []
+    async def _race(self, slot: Slot, send: Send[T], wait: int, most: int) -> Exchange[T]:
+        first: asyncio.Future[Exchange[T]] = asyncio.ensure_future(send(slot))
+        sends = _Sends(first, {first: slot}, [])
         try:
-            ended = await self._first_to_count(first, running, lost, wait, slot.number + most)
-            exchange, winner = ended.result(), running.pop(ended)
+            ended = await self._first_to_count(sends, send, wait, most)
+            exchange, winner = ended.result(), sends.running.pop(ended)
         finally:
-            for each in running:
+            for each in sends.running:
                 each.cancel()
-        if running:
-            await asyncio.wait(running)
-            lost += [(beside, None) for beside in running.values()]
-        if lost:
-            exchange.race = Race(winner, lost)
+        if sends.running:
+            await asyncio.wait(sends.running)
+            sends.lost += [(beside, None) for beside in sends.running.values()]
+        if sends.lost:
+            exchange.race = Race(winner, sends.lost)
         return exchange
 
     async def _first_to_count(
-        self,
-        first: asyncio.Future[Exchange[T]],
-        running: dict[asyncio.Future[Exchange[T]], Slot],
-        lost: list[tuple[Slot, Exchange[T] | None]],
-        wait: int,
-        last: int,
+        self, sends: _Sends[T], send: Send[T], wait: int, most: int
     ) -> asyncio.Future[Exchange[T]]:
-        """Return the send that ends the attempt, after sending beside it up to the number `last` whenever it is late."""
-        number = running[first].number
+        """Return the send that ends the attempt, after sending beside the first whenever it is late, at most so often."""
+        number = sends.running[sends.first].number
+        last = number + most
         while True:
             timeout = wait / 1e9 if number < last else None
-            done, _ = await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if first in done:
-                return first
+            done, _ = await asyncio.wait(sends.running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if sends.first in done:
+                return sends.first
             for each in done:
                 if _final(each.result()):
                     return each
-                lost.append((running.pop(each), each.result()))
+                sends.lost.append((sends.running.pop(each), each.result()))
             if not done:
                 beside = self._grant(number + 1)
                 number = number + 1 if beside is not None else last  # nothing is free now: leave it at that
                 if beside is not None:
-                    running[asyncio.ensure_future(self._beside(beside))] = beside
+                    sends.running[asyncio.ensure_future(self._beside(beside, send))] = beside
 
     def _grant(self, number: int) -> Slot | None:
         """Return the right to send once more, if there is a slot for it now and the budget pays it."""
@@ -113,11 +108,11 @@ class Hedging(Generic[T]):
             self._reporter.started(number, waited=0)
         return Slot(gate, ticket, lambda _: False, number, call.deadline, 0, 0, gate.clock.wall(), whole=True)
 
-    async def _beside(self, slot: Slot) -> Exchange[T]:
+    async def _beside(self, slot: Slot, send: Send[T]) -> Exchange[T]:
         """Send once more, and give back what that holds."""
         gate, ticket = self._gate, slot.ticket
         try:
-            exchange = await self._send(slot)
+            exchange = await send(slot)
         except BaseException:
 
             def cut_short(now: int) -> None:
@@ -140,6 +135,15 @@ class Hedging(Generic[T]):
             return DONE
         state = CallState(attempts=1, refusals=1, refusals_in_a_row=1, idempotent=True)
         return decide(self._call.retry, state, exchange.outcome, now, self._draw())
+
+
+@dataclass(slots=True)
+class _Sends(Generic[T]):
+    """The first send of an attempt, all that are under way, and those that came to nothing."""
+
+    first: asyncio.Future[Exchange[T]]
+    running: dict[asyncio.Future[Exchange[T]], Slot]
+    lost: list[tuple[Slot, Exchange[T] | None]]
 
 
 def _final(exchange: Exchange[T]) -> bool:
