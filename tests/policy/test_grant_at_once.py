@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from comity.policy.limiter import HostLimiter
@@ -13,7 +14,8 @@ from comity.policy.units import seconds
 from comity.policy.windows import NEVER
 
 NOW = seconds(1_000)
-POLICY = Policy(concurrency=3, rate=["4/s", Rate(9, 3, kind="fixed"), "20 tokens/2s"], min_gap=0.01)
+MIXED = Policy(concurrency=3, rate=["4/s", Rate(9, 3, kind="fixed"), "20 tokens/2s"], min_gap=0.01)
+PLAIN = Policy(concurrency=3, rate=["4/s", "3/500ms", "9/3s"], learn_gap=False)
 
 steps = st.lists(
     st.tuples(
@@ -28,10 +30,11 @@ steps = st.lists(
 class World:
     """A limiter under a bound that another host shares, driven by `steps`."""
 
-    def __init__(self, short_way):
+    def __init__(self, policy, costs, short_way):
         self.short_way, self.now = short_way, NOW
         self.turns = Turns(4)
-        self.gate = HostLimiter(POLICY, NOW, turns=self.turns, name="a")
+        self.costs = costs
+        self.gate = HostLimiter(policy, NOW, turns=self.turns, name="a")
         self.other = HostLimiter(Policy(), NOW, turns=self.turns, name="b")
         self.tickets = []
 
@@ -40,7 +43,7 @@ class World:
         gate, now = self.gate, self.now
         if what == "ask":
             deadline = NEVER if which % 3 else now + seconds(which / 10)
-            ticket = Ticket(which, gate.costs({"tokens": which}), deadline)
+            ticket = Ticket(which, gate.costs(self.costs[which]), deadline)
             self.tickets.append(ticket)
             if not (self.short_way and gate.grant_at_once(ticket, now)):
                 gate.enqueue(ticket, now)
@@ -63,13 +66,18 @@ class World:
 
     def state(self):
         gate = self.gate
-        times = tuple(gate.earliest(self.now, gate.costs({"tokens": cost})) for cost in (0, 1, 20))
+        times = tuple(gate.earliest(self.now, gate.costs(cost)) for cost in self.costs)
         return gate.running, gate.queued, self.turns.free, list(self.turns.line), times, [t.state for t in self.tickets]
 
 
+@pytest.mark.parametrize(
+    ("policy", "costs"),
+    [(MIXED, [{"tokens": cost} for cost in range(7)]), (PLAIN, [1] * 6 + [3])],
+    ids=["mixed", "plain"],
+)
 @given(steps)
-def test_both_ways_lead_to_the_same_state(taken):
-    long, short = World(short_way=False), World(short_way=True)
+def test_both_ways_lead_to_the_same_state(policy, costs, taken):
+    long, short = World(policy, costs, short_way=False), World(policy, costs, short_way=True)
     for step in taken:
         long.step(*step)
         short.step(*step)

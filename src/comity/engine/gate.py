@@ -51,6 +51,7 @@ class Gate:
         self, core: HostLimiter, clock: Clock, lock: threading.Lock, turn: Callable[[], Gate | None] | None = None
     ) -> None:
         self.core, self.clock, self.lock = core, clock, lock
+        self._now = clock.now
         self.tally = Tally()
         self.calls = 0
         """How many calls use this gate now, waiting between two attempts included; it is not forgotten meanwhile."""
@@ -96,7 +97,9 @@ class Gate:
     def change(self, step: Step) -> None:
         """Run one step of the limiter with the time, admit who may start then, and wake them."""
         with self.lock:
-            todo = self.step(step)
+            now = self._now()
+            step(now)
+            todo = self._rest(now)
         if todo is not None:
             self._act(todo)
 
@@ -118,7 +121,7 @@ class Gate:
     def started(self, ticket: Ticket) -> None:
         """Note that the first byte was handed over."""
         with self.lock:
-            now = self.clock.now()
+            now = self._now()
             self.core.started(ticket, now)
             todo = self._rest(now)
         if todo is not None:
@@ -148,7 +151,7 @@ class Gate:
     def _enter(self, ticket: Ticket, waiter: Callable[[], LoopWaiter | ThreadWaiter]) -> bool:
         ticket.waiter = None
         with self.lock:
-            now = self.clock.now()
+            now = self._now()
             if self.core.grant_at_once(ticket, now):
                 return True
             self.core.enqueue(ticket, now)
@@ -170,13 +173,16 @@ class Gate:
 
     def step(self, step: Step) -> Todo | None:
         """Run one step of the limiter, under the lock, and return what it leaves to do."""
-        now = self.clock.now()
+        now = self._now()
         step(now)
         return self._rest(now)
 
     def _rest(self, now: int) -> Todo | None:
         """Return what a step that was made at `now` leaves to do."""
-        return None if self.core.undisturbed(now) and not self._crew.leaderless else self._admit(now)
+        core = self.core
+        if core.undisturbed(now) and not (core.aside and self._crew.leaderless):
+            return None
+        return self._admit(now)
 
     def _act(self, todo: Todo) -> None:
         """Do what a step left to do, and what that leaves in turn; no recursion, however long the line."""

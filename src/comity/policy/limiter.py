@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from comity.errors import OptionsError, QueueFull
+from comity.policy.admission import Admission
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
 from comity.policy.gap import Gap
@@ -33,21 +33,6 @@ STRICT = 1 << 70
 """The ageing that never happens: strict priorities."""
 
 Entry = tuple[int, int, Ticket]
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What a step of the gate decided.
-
-    Args:
-        granted: who starts now, in order.
-        refused: who need not wait any longer (EXPIRED, BLOCKED or CLOSED).
-        wake_at: when to ask again if nothing else happens before, ns, or NEVER.
-    """
-
-    granted: list[Ticket]
-    refused: list[Ticket]
-    wake_at: int
 
 
 class HostLimiter:
@@ -103,11 +88,13 @@ class HostLimiter:
         """Take over what the controls say now; call it after changing one."""
         self.cap = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
-        quick = not (self.closed or self.minds_answers or self.gap.width or self._turns)
+        plain = not (self.closed or self.minds_answers or self.gap.width)
         windows = tuple(m for m in self._meters if isinstance(m, SlidingWindow) and m.exact)
-        self.quick: tuple[SlidingWindow, ...] | None = None
-        if quick and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
-            self.quick = windows
+        self._plain: tuple[SlidingWindow, ...] | None = None
+        """The meters, if each is an exact window in which an ordinary request costs 1, and starts at its first byte."""
+        if plain and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
+            self._plain = windows
+        self.quick = None if self._turns else self._plain
 
     def undisturbed(self, now: int) -> bool:
         """Whether `admit` has nothing to do: nobody waits here for his turn, nor another host for a place."""
@@ -172,14 +159,26 @@ class HostLimiter:
             return False
         if (self._later and self._ripe(now)) or ticket.deadline <= now:
             return False
-        if ticket.not_before > now or self._earliest(ticket, now) > now:
+        turns = self._turns
+        if ticket.not_before > now or self.hold > now or (turns is not None and (turns.line or not turns.free)):
             return False
-        if self._turns is not None and not self._turns.take_at_once():
+        windows = self._plain
+        if windows is not None and ticket.costs is self.ordinary:
+            for window in windows:
+                if not window.reserve_one(now):
+                    for reserved in windows[: windows.index(window)]:
+                        reserved.undo(1)
+                    return False
+            self._begin(ticket)
+        elif self._earliest(ticket, now) > now:
             return False
+        else:
+            self._grant(ticket)
+        if turns is not None:
+            turns.free -= 1
         if ticket.enqueued_at is None:
             ticket.enqueued_at = now
         ticket.state = State.GRANTED
-        self._grant(ticket)
         return True
 
     def enqueue(self, ticket: Ticket, now: int) -> None:
@@ -255,7 +254,11 @@ class HostLimiter:
         ticket.state = State.STARTED
         ticket.started_at = now
         self.gap.start(now)
-        self._date(ticket, now, at_answer=False)
+        windows = self._plain
+        if windows is not None and ticket.charged is self.ordinary:
+            ticket.marks = [window.start(now, 1) for window in windows]
+        else:
+            self._date(ticket, now, at_answer=False)
 
     def answered(self, ticket: Ticket, now: int) -> None:
         """Note that the answer began."""
@@ -267,7 +270,8 @@ class HostLimiter:
         """Give back what the ticket holds; with `keep_slot` all but the slot. Does nothing when it holds nothing."""
         state = ticket.state
         if state is State.STARTED:
-            self._date(ticket, now, at_answer=True)
+            if self.minds_answers:
+                self._date(ticket, now, at_answer=True)
         elif state is State.GRANTED:
             self._undo(ticket)
         elif state is not State.ANSWERED:
@@ -411,12 +415,16 @@ class HostLimiter:
         return start
 
     def _grant(self, ticket: Ticket) -> None:
-        ticket.started_at = NOT_STARTED
-        ticket.charged = ticket.costs
-        self.gap.reserve()
         for meter, cost in zip(self._meters, ticket.costs, strict=True):
             if cost:
                 meter.reserve(cost)
+        self._begin(ticket)
+
+    def _begin(self, ticket: Ticket) -> None:
+        """Begin an attempt that has reserved its cost at every meter."""
+        ticket.started_at = NOT_STARTED
+        ticket.charged = ticket.costs
+        self.gap.reserve()
         if ticket.holds_slot:
             self._resting -= 1
         else:
@@ -429,8 +437,6 @@ class HostLimiter:
                 meter.undo(cost)
 
     def _date(self, ticket: Ticket, now: int, *, at_answer: bool) -> None:
-        if at_answer and not self.minds_answers:
-            return
         marks: list[int | None] = ticket.marks if at_answer else [None] * len(self._meters)
         for position, meter in enumerate(self._meters):
             cost = ticket.charged[position]

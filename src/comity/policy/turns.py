@@ -24,13 +24,6 @@ class Turns:
         self.free -= 1
         return True
 
-    def take_at_once(self) -> bool:
-        """Take a place if one is free and nobody stands in line; else change nothing."""
-        if not self.free or self.line:
-            return False
-        self.free -= 1
-        return True
-
     def give(self) -> None:
         """Give a place back."""
         self.free += 1

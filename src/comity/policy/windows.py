@@ -76,8 +76,16 @@ class SlidingWindow:
             self._expire(now)
         return self.used + cost <= self.limit
 
+    def reserve_one(self, now: int) -> bool:
+        """Reserve 1 at `now` if it fits; return whether it did."""
+        if self.used >= self.limit and not self.fits(now, 1):
+            return False
+        self.used += 1
+        self._asked = -1
+        return True
+
     def earliest(self, now: int, cost: int) -> int:
-        if self.used + cost <= self.limit or self.fits(now, cost):
+        if self.fits(now, cost):
             return now
         if self._asked == cost and self._answer > now:
             return self._answer
