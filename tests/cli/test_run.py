@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from comity import Client
 from comity.testing.upstream import Upstream
 from tests.bulk.harness import comity, results, write
 
@@ -215,3 +216,12 @@ def test_a_har_file_that_would_replace_something_else_is_refused_before_anything
     assert reason in done.stderr
     assert (tmp_path / "mine.txt").read_text() == "mine\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_har_file_that_another_run_writes_is_refused_before_anything_is_sent(tmp_path, upstream):
+    source, path = write(tmp_path / "in", f"{upstream.url}/ok/1"), tmp_path / "run.har"
+    with Client() as other, other.har(path):
+        done = comity("run", source, "-o", tmp_path / "out", "--har", path)
+    assert (done.returncode, upstream.log, (tmp_path / "out").exists()) == (2, [], False)
+    assert "--har=" in done.stderr
+    assert "another recording is writing to it" in done.stderr

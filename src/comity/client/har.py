@@ -13,7 +13,7 @@ import re
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
-from io import FileIO
+from io import FileIO, IOBase
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -74,13 +74,12 @@ class Har:
             # Others may not read it: a URL's path and a body can hold what no rule knows to be a secret.
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             self._file = FileIO(fd, "r+")
-            self._lock_file(self._file)
+            _lock(self._file)
             self._file.truncate()
             self._write(self._file, head + _TAIL)
         except OSError as error:
             self._close()
-            reason = "another recording is writing to it" if isinstance(error, BlockingIOError) else str(error.strerror)
-            raise OptionsError(self._option, self.path, _NEEDS, reason=reason) from None
+            raise OptionsError(self._option, self.path, _NEEDS, reason=_why(error)) from None
         self._end, self._process = len(head), os.getpid()
         self._owner.append(self)
         return self
@@ -123,12 +122,6 @@ class Har:
             self._end += len(data)
             self._count += 1
 
-    @staticmethod
-    def _lock_file(file: FileIO) -> None:
-        """Keep other recordings out, in whatever process, or raise BlockingIOError."""
-        if fcntl is not None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-
     def _close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
@@ -157,22 +150,36 @@ def check_target(path: str, option: str = "path") -> None:
     """Check that a recording may be written to a path: nothing is there, or an empty file, or a HAR file.
 
     Raises:
-        OptionsError: something else is there, or it cannot be read.
+        OptionsError: something else is there, it cannot be read, or another recording writes to it.
     """
     file = Path(path)
     if os.path.lexists(path) and not file.is_file():
         raise OptionsError(option, path, _NEEDS, reason="it is no file")
     try:
         with file.open("rb") as there:
+            _lock(there)
             head = there.read(_HEAD)
     except FileNotFoundError:
         if not file.parent.is_dir():
             raise OptionsError(option, path, _NEEDS, reason="there is no such directory") from None
         return
     except OSError as error:
-        raise OptionsError(option, path, _NEEDS, reason=str(error.strerror)) from None
+        raise OptionsError(option, path, _NEEDS, reason=_why(error)) from None
     if head and not _HAR.match(head):
         raise OptionsError(option, path, _NEEDS, reason="it exists and is no HAR file")
+
+
+def _lock(file: IOBase) -> None:
+    """Keep other recordings out, in whatever process, until the file is closed, or raise BlockingIOError.
+
+    A file that is open for reading alone is locked as readers may: network file systems let it no other way.
+    """
+    if fcntl is not None:
+        fcntl.flock(file.fileno(), (fcntl.LOCK_EX if file.writable() else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+
+
+def _why(error: OSError) -> str:
+    return "another recording is writing to it" if isinstance(error, BlockingIOError) else str(error.strerror)
 
 
 def _entry(request: Request, exchange: Exchange[Response], slot: Slot, bodies: bool) -> dict[str, Any]:
