@@ -196,6 +196,17 @@ def test_every_attempt_can_be_recorded_in_a_har_file_without_secrets(tmp_path, u
     assert "hunter2" not in text
 
 
+def test_a_run_that_goes_on_leaves_what_it_recorded_before(tmp_path, upstream):
+    source = write(tmp_path / "in", f"{upstream.url}/ok/1")
+    command = ("run", source, "-o", tmp_path / "out", "--har", tmp_path / "run.har")
+    comity(*command)
+    write(source, f"{upstream.url}/ok/1", f"{upstream.url}/ok/2")
+    for _ in range(2):
+        assert comity(*command).returncode == 0
+    entries = json.loads((tmp_path / "run.har").read_text())["log"]["entries"]
+    assert [each["request"]["url"][-5:] for each in entries] == ["/ok/1", "/ok/2"]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

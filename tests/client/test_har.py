@@ -200,6 +200,26 @@ async def test_an_empty_file_and_a_har_file_are_replaced(path):
     assert [each["request"]["url"] for each in entries(path)] == ["http://h/b"]
 
 
+async def test_a_recording_goes_on_behind_the_entries_of_an_earlier_one_when_asked(path):
+    for first in ("/1", "/2", "/3"):
+        async with AsyncClient(**scripted(200, 200)) as api:
+            with api.har(path, append=True):
+                pass
+            with api.har(path, append=True):
+                await api.get(first)
+                await api.get("/more")
+    assert [each["request"]["url"][9:] for each in entries(path)] == ["1", "more", "2", "more", "3", "more"]
+
+
+async def test_a_har_file_of_another_program_is_not_gone_on_in(path):
+    theirs = '{"log": {"version": "1.2", "entries": []}}'
+    path.write_text(theirs)
+    async with AsyncClient(**scripted(200)) as api:
+        with pytest.raises(OptionsError, match="comity did not write it"):
+            api.har(path, append=True).__enter__()
+    assert path.read_text() == theirs
+
+
 async def test_a_file_that_another_recording_writes_is_refused_and_left_alone(path):
     async with AsyncClient(**scripted(200, 200)) as api, AsyncClient(**scripted()) as other:
         with api.har(path):
@@ -245,8 +265,8 @@ def test_a_file_that_cannot_grow_fails_no_request_stays_whole_and_is_told_once(p
     count = len(entries(path))
     statuses, told, noted = done.stdout.splitlines()
     assert (statuses, 0 < count < 9, done.stderr) == (str([200] * 9), True, "")
-    assert told.startswith(f"OSError {path} holds the first {count} attempts only: ")
-    assert "attempts only" in noted
+    assert told.startswith(f"OSError {path} holds the first {count} attempts of this recording only: ")
+    assert "of this recording only" in noted
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

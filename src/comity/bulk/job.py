@@ -188,7 +188,8 @@ async def _send(
     watched.parked, watched.settle, sink.failed = runner.parked, sink.settle, runner.fail
     counting = asyncio.create_task(count(reader, tally))
     try:
-        with _recording(client, job.har, warnings), stopping(runner):
+        # A run that goes on leaves what it recorded before.
+        with _recording(client, job.har, warnings, append=tally.before > 0), stopping(runner):
             outlook = Outlook(runner.seen, client.stats)
             shown = Progress(tally, limit=_limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
             async with shown.shown():
@@ -200,13 +201,13 @@ async def _send(
 
 
 @contextlib.contextmanager
-def _recording(client: AsyncClient, path: str | None, warnings: list[str]) -> Iterator[None]:
+def _recording(client: AsyncClient, path: str | None, warnings: list[str], *, append: bool) -> Iterator[None]:
     """Record every attempt, if there is a path; what cannot be recorded is a warning and costs no result."""
     if path is None:
         yield
         return
     try:
-        with client.har(path):
+        with client.har(path, append=append):
             yield
     except StoreError as error:
         warnings.append(f"--har: {error}")

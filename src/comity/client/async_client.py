@@ -177,18 +177,19 @@ class AsyncClient(Series):
         vars(view).update(changes)
         return view
 
-    def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
+    def har(self, path: str | PathLike[str], *, bodies: bool = False, append: bool = False) -> Har:
         """Return a context manager that records every wire attempt in a HAR 1.2 file, which browsers' devtools open.
 
         Args:
             path: where; a HAR file there is replaced, anything else is left alone.
             bodies: whether text bodies are written too, each up to 64 Ki characters. They may hold secrets.
+            append: go on behind the entries of a recording that is there, instead of replacing it.
 
         Raises:
             OptionsError: the path cannot be used; raised when it is opened.
             StoreError: entries could not be written; raised when it is closed.
         """
-        return Har(path, bodies=bodies, owner=self._dispatcher.hars)
+        return Har(path, bodies=bodies, append=append, owner=self._dispatcher.hars)
 
     @asynccontextmanager
     async def stream(

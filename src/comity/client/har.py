@@ -49,6 +49,7 @@ class Har:
     Args:
         path: where; a HAR file there is replaced, anything else is left alone, as is one that another recording writes.
         bodies: whether text bodies are written too, each up to `MAX_TEXT` characters; they may hold secrets.
+        append: go on behind the entries of a recording that is there, instead of replacing it.
         owner: the recordings of a client; this one is among them while it is open.
         option: what the path is called in an error.
 
@@ -57,13 +58,21 @@ class Har:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, bodies: bool = False, owner: list[Har], option: str = "path"
+        self,
+        path: str | os.PathLike[str],
+        *,
+        bodies: bool = False,
+        append: bool = False,
+        owner: list[Har],
+        option: str = "path",
     ) -> None:
         self.path = os.fspath(path)
-        self._bodies, self._owner, self._option = bodies, owner, option
+        self._bodies, self._append, self._owner, self._option = bodies, append, owner, option
         self._lock = threading.Lock()
         self._file: FileIO | None = None
         self._end = self._count = self._process = 0
+        self._bare = True
+        """Whether no entry is in the file."""
         self._failure: OSError | None = None
 
     def __enter__(self) -> Self:
@@ -75,12 +84,17 @@ class Har:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
             self._file = FileIO(fd, "r+")
             _lock(self._file)
-            self._file.truncate()
-            self._write(self._file, head + _TAIL)
+            if not (self._append and self._goes_on(self._file)):
+                self._file.truncate()
+                self._write(self._file, head + _TAIL)
+                self._end, self._bare = len(head), True
+        except OptionsError:
+            self._close()
+            raise
         except OSError as error:
             self._close()
             raise OptionsError(self._option, self.path, _NEEDS, reason=_why(error)) from None
-        self._end, self._process = len(head), os.getpid()
+        self._process = os.getpid()
         self._owner.append(self)
         return self
 
@@ -98,7 +112,7 @@ class Har:
             self._close()
         if self._failure is None:
             return
-        said = f"{self.path} holds the first {self._count} attempts only: {self._failure.strerror or self._failure}"
+        said = f"{self.path} holds the first {self._count} attempts of this recording only: {self._failure.strerror or self._failure}"
         if error is None:
             raise StoreError(said) from self._failure
         error.add_note(said)
@@ -111,7 +125,7 @@ class Har:
         with self._lock:
             if self._file is None:
                 return
-            data = (b",\n" if self._count else b"\n") + data
+            data = (b"\n" if self._bare else b",\n") + data
             try:
                 self._write(self._file, data + _TAIL)
             except OSError as error:
@@ -120,7 +134,24 @@ class Har:
                 self._close()
                 return
             self._end += len(data)
-            self._count += 1
+            self._count, self._bare = self._count + 1, False
+
+    def _goes_on(self, file: FileIO) -> bool:
+        """Find the place behind the entries that are there; return False when the file is empty.
+
+        Raises:
+            OptionsError: it does not end as a recording of ours leaves it.
+        """
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return False
+        file.seek(max(0, size - len(_TAIL) - 1))
+        last = file.read(len(_TAIL) + 1)
+        if last[1:] != _TAIL:
+            reason = "comity did not write it, and so cannot go on in it"
+            raise OptionsError(self._option, self.path, "another path", reason=reason)
+        self._end, self._bare = size - len(_TAIL), last[:1] == b"["
+        return True
 
     def _close(self) -> None:
         file, self._file = self._file, None

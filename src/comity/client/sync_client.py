@@ -143,9 +143,9 @@ class Client:
         vars(view)["_api"] = self._api.with_options(**options)
         return view
 
-    def har(self, path: str | PathLike[str], *, bodies: bool = False) -> Har:
+    def har(self, path: str | PathLike[str], *, bodies: bool = False, append: bool = False) -> Har:
         """Return a context manager that records every wire attempt in a HAR 1.2 file; see `AsyncClient.har`."""
-        return self._api.har(path, bodies=bodies)
+        return self._api.har(path, bodies=bodies, append=append)
 
     def stats(self) -> Stats:
         """Return how many requests wait and run, and the state of every host."""
