@@ -168,6 +168,10 @@ def test_user_information_becomes_basic_authorization_and_leaves_the_url():
     assert (request.headers["Authorization"], request.url) == ("Basic bWU6cEBzcw==", URL)
 
 
+def test_a_user_without_a_password_in_the_url_is_sent_with_the_colon():
+    assert Request("GET", "http://me@api.example/x").headers["Authorization"] == "Basic bWU6"
+
+
 def test_an_authorization_of_the_caller_wins_over_the_url():
     request = Request("GET", "http://me:pw@api.example/x", headers={"authorization": "Bearer t"})
     assert request.headers.get_list("authorization") == ["Bearer t"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid
-from base64 import b64encode
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, NoReturn
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO, NoReturn
 from comity import redact
 from comity.client import address, media
 from comity.client.address import Address, Params, Url
+from comity.client.basic import basic
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
 from comity.client.multipart import FormFields, FormFiles, form, read
 from comity.errors import InvalidRequest
@@ -150,7 +150,7 @@ class Request:
                 "header content-type is set by a form with files, as it names the boundary; leave it out"
             )
         if self.address.userinfo and "authorization" not in fields:
-            added.append(("Authorization", f"Basic {b64encode(self.address.userinfo).decode()}"))
+            added.append(("Authorization", basic(self.address.userinfo)))
         if key is not None and key is not False and "idempotency-key" not in fields:
             added.append(("Idempotency-Key", _quoted_key(key)))
         return tuple(added)
