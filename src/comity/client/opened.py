@@ -146,11 +146,6 @@ class Streaming(Sending):
         self._watch.check(self._time.enter("download"))
 
     def _break_off(self, error: Exception) -> bytes:
-        assert self._message is not None
-        if not self._progress.body:
-            announced = self._message.headers.get("Content-Length")
-            total = "" if announced is None else f" of {int(announced)}"
-            self._progress.body = f"{self._stream.total_bytes}{total} bytes"
         self.exchange = self._failed(error)
         self._close()
         return b""
