@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from msgspec.structs import replace
-
 from comity.client.opened import Read
 from comity.client.request import Request
 from comity.client.response import Response
@@ -15,7 +13,7 @@ from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
 from comity.engine.held import Held, Opened
-from comity.policy.attempt import Attempt
+from comity.policy.attempt import Attempt, joined
 from comity.policy.outcome import Outcome
 
 Over = Callable[[Request, Request, Exchange[Response] | None, Slot], None]
@@ -62,8 +60,7 @@ class Standing:
         def over(exchange: Exchange[Response]) -> None:
             self._over(request, sent, exchange, held.slot)
             settled = held.over(exchange)
-            own = (replace(each, number=each.number + len(self.before)) for each in settled.attempts)
-            settled.attempts = head.attempts = (*self.before, *own)
+            settled.attempts = head.attempts = joined(self.before, settled.attempts)
             head.timings = exchange.timings
             if settled.error is not None:
                 settled.error.history = tuple(each.masked() for each in head.history)
