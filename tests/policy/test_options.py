@@ -22,7 +22,7 @@ def test_the_defaults_are_safe_for_both_sides():
     policy = Policy()
     assert (policy.rate, policy.concurrency, policy.min_gap, policy.max_queue) == ((), 10, None, 100_000)
     assert (policy.retry, policy.timeout, policy.deadline, policy.ageing) == (Retry(), Timeout(), None, 60.0)
-    assert policy.learn_gap is True
+    assert policy.learn_gap is None
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_retries_and_a_timeout_may_be_plain_numbers():
     [
         ({"rate": "ten/s"}, "rate"), ({"rate": 5}, "rate"), ({"rate": [5]}, "rate"), ({"concurrency": 0}, "concurrency"),
         ({"concurrency": 2.5}, "concurrency"), ({"concurrency": True}, "concurrency"), ({"min_gap": -1}, "min_gap"), ({"max_queue": 0}, "max_queue"),
-        ({"max_queue": None}, "max_queue"), ({"queue_timeout": "soon"}, "queue_timeout"), ({"ageing": 0}, "ageing"), ({"learn_gap": None}, "learn_gap"),
+        ({"max_queue": None}, "max_queue"), ({"queue_timeout": "soon"}, "queue_timeout"), ({"ageing": 0}, "ageing"), ({"learn_gap": 1}, "learn_gap"),
         ({"retry": 1.5}, "retry"), ({"retry": -1}, "retry"), ({"timeout": 0}, "timeout"), ({"deadline": 0}, "deadline"),
         ({"header_names": {"reset": "x"}}, "header_names"), ({"concurency": 4}, "did you mean concurrency"),
     ],
@@ -109,3 +109,12 @@ def test_a_policy_is_a_value():
 def test_every_option_is_in_the_docstring():
     for name in OPTIONS:
         assert f"\n        {name}: " in Policy.__doc__
+
+
+def test_a_gap_is_learned_where_no_rate_of_requests_is_known():
+    """PF-015"""
+    assert Policy().learns_gap
+    assert Policy(rate="9 tokens/s").learns_gap
+    assert not Policy(rate=["9 tokens/s", "5/s"]).learns_gap
+    assert Policy(rate="5/s", learn_gap=True).learns_gap
+    assert not Policy(learn_gap=False).learns_gap

@@ -54,7 +54,7 @@ class PolicyOptions(TypedDict, total=False):
     max_queue: int
     queue_timeout: Seconds | None
     ageing: Seconds | None
-    learn_gap: bool
+    learn_gap: bool | None
     retry: RetryGiven
     timeout: Timeout | Seconds | None
     deadline: Seconds | None

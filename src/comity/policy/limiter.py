@@ -59,7 +59,7 @@ class HostLimiter:
                 self._units.append(rate.unit)
                 self._most.append(rate.max if rate.burst is None else rate.burst)
                 self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
-        self.gap = Gap(policy.min_gap_ns, learns=policy.learn_gap)
+        self.gap = Gap(policy.min_gap_ns, learns=policy.learns_gap)
         self.pause = Pause(self._limit)
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)

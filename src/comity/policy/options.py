@@ -35,7 +35,8 @@ class Policy:
         max_queue: requests that may wait; one more is refused with QueueFull. At least 1.
         queue_timeout: the longest wait for a turn.
         ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
-        learn_gap: let 429s widen the gap between starts (250 ms, doubling to 10 s) and 20 successes in a row halve it.
+        learn_gap: let 429s widen the gap between starts (250 ms, doubling to 10 s) and 20 successes in a row halve it. None
+            does so where no `rate` of requests is given: a rate that is known needs no guess, and a pause is enough.
         retry: a `Retry`, a number of retries, or a function of `RetryInfo` that returns seconds or None; see `Retry.of`.
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
@@ -63,7 +64,7 @@ class Policy:
     max_queue: int
     queue_timeout: float | None
     ageing: float | None
-    learn_gap: bool
+    learn_gap: bool | None
     retry: Retry
     timeout: Timeout
     deadline: float | None
@@ -87,7 +88,7 @@ class Policy:
         max_queue: int = 100_000,
         queue_timeout: Seconds | None = None,
         ageing: Seconds | None = 60.0,
-        learn_gap: bool = True,
+        learn_gap: bool | None = None,
         retry: Retry | BackoffFunction | int | None = None,
         timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
         deadline: Seconds | None = None,
@@ -115,7 +116,7 @@ class Policy:
             max_queue=integer(max_queue, "max_queue", 1),
             queue_timeout=turn,
             ageing=step,
-            learn_gap=flag(learn_gap, "learn_gap"),
+            learn_gap=None if learn_gap is None else flag(learn_gap, "learn_gap"),
             retry=Retry.of(retry),
             timeout=Timeout.of(timeout),
             deadline=end,
@@ -130,6 +131,13 @@ class Policy:
             ageing_ns=as_ns(step),
             deadline_ns=as_ns(end),
         )
+
+    @property
+    def learns_gap(self) -> bool:
+        """Whether 429s widen the gap between starts."""
+        if self.learn_gap is not None:
+            return self.learn_gap
+        return all(rate.unit != "requests" for rate in self.rate)
 
     def replace(self, **changes: object) -> Policy:
         """Return a copy with some options changed.
