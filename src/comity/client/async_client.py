@@ -64,6 +64,8 @@ _OWN = (
     "base_url", "policy", "hosts", "max_connections", "headers", "contact", "auth", "cookies", "tls", "proxy", "raise_for",
     "follow_redirects", "max_redirects", "accept", "on_event", "max_body", "transport", "clock",
 )  # fmt: skip
+_PARTS = frozenset(Request.__init__.__kwdefaults__ or ()) - {"defaults"}
+"""The options of a request that say what is sent; the others say how."""
 
 
 class AsyncClient(Series):
@@ -270,50 +272,26 @@ class AsyncClient(Series):
         /,
         *,
         into: Any = None,
-        params: Any = None,
-        headers: HeaderInput | None = None,
-        content: Any = None,
-        json: Any = None,
-        data: Any = None,
-        files: Any = None,
         priority: int = 5,
         cost: int | Mapping[str, int] = 1,
-        idempotent: bool | None = None,
-        idempotency_key: str | bool | None = None,
         timeout: Any = UNSET,  # noqa: ASYNC109 - it is the attempt's, not this coroutine's
         deadline: Any = UNSET,
         retry: Any = UNSET,
         raise_for: RaiseFor | None = None,
-        expose_cookies: bool = False,
-        extensions: Mapping[str, Any] | None = None,
         auth: Any = UNSET,
         follow_redirects: bool | None = None,
         max_redirects: int | None = None,
         accept: Any = UNSET,
-        **unknown: object,
+        **parts: Any,
     ) -> Any:
-        if unknown:
-            check_names("request", unknown, ("into", *RequestOptions.__annotations__))
+        if parts and not parts.keys() <= _PARTS:
+            check_names("request", parts, ("into", *RequestOptions.__annotations__))
         if into is not None:
             typed.check_type(into)
         if raise_for is not None:
             check_choice(raise_for, "raise_for", RAISE_FOR)
         whole, defaults = self._base.place(url if isinstance(url, str) else address.text(url))
-        request = Request(
-            method,
-            whole,
-            params=params,
-            headers=headers,
-            content=content,
-            json=json,
-            data=data,
-            files=files,
-            idempotent=idempotent,
-            idempotency_key=idempotency_key,
-            expose_cookies=expose_cookies,
-            extensions=extensions,
-            defaults=defaults,
-        )
+        request = Request(method, whole, defaults=defaults, **parts)
         if request.extensions:
             check_extensions(self._dispatcher.transport, request)
         policy = self._policy_of(request)
