@@ -152,6 +152,16 @@ async def test_an_error_status_is_raised_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("answered", [status(202, body=b"pending"), status(204, body=b""), status(205, body=b"")])
+async def test_an_answer_that_does_not_bring_the_file_takes_the_place_of_none(tmp_path, answered):
+    (tmp_path / "f").write_bytes(b"old")
+    async with Scripted(lambda peer: _answer(peer, answered)) as server, AsyncClient(server.url, retry=0) as api:
+        with pytest.raises(StatusError) as caught:
+            await api.download("/f", tmp_path / "f")
+    assert [attempt.status for attempt in caught.value.attempts] == [caught.value.response.status_code]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("f", b"old")]
+
+
 async def test_another_range_than_asked_for_is_no_part_of_the_file(tmp_path):
     wrong = ok(DATA[5:], f"Content-Range: bytes 5-{len(DATA) - 1}/{len(DATA)}", status="206 Partial Content")
     async with Scripted(Files(700)) as server, AsyncClient(server.url, retry=0) as api:

@@ -34,6 +34,9 @@ Progress = Callable[[int, int | None], object]
 """Is told, after each piece, how many bytes are there and how many there will be (None: the server did not say)."""
 
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
+_BRINGING = frozenset({200, 203, 206})
+"""The answers to a GET that bring what is wanted. A 202 tells how far it is, and a 204 that there is nothing (RFC 9110
+section 15.3): neither is to take the place of a file."""
 _OURS = frozenset({"range", "if-range", "accept-encoding"})
 
 
@@ -143,6 +146,8 @@ class Download:
         answer: StreamedResponse | None = None
         try:
             async with opening as answer:
+                if answer.status_code not in _BRINGING:
+                    raise answer.error()
                 total = _begin(part, answer)
                 async for piece in answer.iter_bytes():
                     part.write(piece)
@@ -153,6 +158,10 @@ class Download:
                 if part.size > total:
                     part.restart()  # no beginning of the file
                 raise wrong
+        except StatusError as error:
+            if answer is not None:
+                error.attempts = answer.attempts  # now that its block was left
+            raise
         except (BadResponse, ConnectionLost, TimedOut) as error:
             if answer is None or (isinstance(error, TimedOut) and error.phase == "deadline"):
                 raise

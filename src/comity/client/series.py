@@ -293,7 +293,8 @@ class Series(Verbs):
             resume: go on with what an earlier download of the same URL left, if the server can tell that it has the same.
             checksum: what the file has to be, such as "sha256:9f86d0..."; any other is thrown away.
             progress: called after each piece with the bytes that are there and those there will be, None if unknown.
-            options: of `request`; `deadline` is for everything, and an answer that is not 2xx is always raised.
+            options: of `request`; `deadline` is for everything, and an answer that does not bring the file is always raised:
+                one that is not 2xx, and a 202 or 204 too.
 
         Raises:
             OptionsError, InvalidRequest: an option cannot be used, or another download writes to the path.

@@ -16,6 +16,7 @@ from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange
 from comity.engine.held import Opened
+from comity.errors import StatusError
 from comity.policy.attempt import Attempt
 from comity.policy.units import integer
 
@@ -139,6 +140,10 @@ class _Streamed:
     def attempts(self) -> tuple[Attempt, ...]:
         """Every wire attempt; the last is there when the body was read to its end or the block was left."""
         return self._body.head.attempts
+
+    def error(self) -> StatusError:
+        """Return a StatusError for this answer, whatever its status; its body is empty."""
+        return self._body.head.error()
 
     def settle(self, actual: Cost) -> None:
         """Correct what the request was charged with to what it really cost, which a stream tells at its end at the earliest.
