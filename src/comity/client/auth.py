@@ -179,14 +179,11 @@ class Signer:
         except TimeoutError:
             limit = self._limit or 0.0
             passed = f"the deadline of {seconds_text(limit)} s passed while a token was fetched"
-            text = f"{self._line()}: {passed}; nothing was sent"
+            text = f"{self._request.line}: {passed}; nothing was sent"
             raise TimedOut(text, phase="deadline", seconds=limit, sent="no", request=self._request) from None
         if failure:
-            text = f"{self._line()}: no token could be had ({failure}); nothing was sent"
+            text = f"{self._request.line}: no token could be had ({failure}); nothing was sent"
             raise AuthFailed(text, request=self._request)
-
-    def _line(self) -> str:
-        return f"{self._request.method} {redact.url(self._request.url)}"
 
 
 def auth_of(given: object) -> Auth | None:

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from comity import redact
 from comity.client.auth import Auth, Renewing
 from comity.client.headers import Given
 from comity.client.loop_thread import Job, LoopThread
@@ -234,14 +233,13 @@ class _FarOpened:
 
 def _cut(request: Request) -> Exchange[Response]:
     """Return what an attempt came to whose loop ended under it, as at a `close` that was interrupted."""
-    line = f"{request.method} {redact.url(request.url)}"
-    text = f"{line}: the client was closed before the answer; the request may have been sent, its outcome is unknown"
+    text = f"{request.line}: the client was closed before the answer; the request may have been sent, its outcome is unknown"
     lost = ConnectionLost(text, sent="maybe", request=request)
     return Exchange(outcome=Outcome(failure="lost", sent="maybe"), error=lost)
 
 
 def _cut_within(head: Response) -> Exchange[Response]:
-    error = BadResponse(f"{head.line()}; the client was closed within the answer", request=head.request)
+    error = BadResponse(f"{head.line}; the client was closed within the answer", request=head.request)
     error.response = head.masked()
     return Exchange(outcome=Outcome(failure="truncated", sent="yes"), error=error)
 

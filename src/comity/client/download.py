@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from comity import redact
 from comity.client.headers import Given, Headers, checked
 from comity.client.part import Part
 from comity.client.streamed import StreamedResponse
@@ -269,5 +268,4 @@ def _checksum(checksum: object) -> tuple[Callable[[], Any] | None, str]:
 
 def _bad(answer: StreamedResponse, why: str) -> BadResponse:
     request = answer.request
-    line = f"{request.method} {redact.url(request.url)}"
-    return BadResponse(f"{line}: the answer cannot be used: {why}", request=request, attempts=answer.attempts)
+    return BadResponse(f"{request.line}: the answer cannot be used: {why}", request=request, attempts=answer.attempts)

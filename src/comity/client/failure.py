@@ -68,9 +68,9 @@ class AttemptProgress:
 
 def translate(error: Exception, progress: AttemptProgress, request: Request) -> tuple[Failure, Sent, RequestError]:
     """Return what an attempt that raised `error` came to: the failure, whether it was sent, and the error to raise."""
-    line = f"{request.method} {redact.url(request.url)}"
+    line = request.line
     if isinstance(error, Expired):
-        return _expired(error, progress, request, line)
+        return _expired(error, progress, request)
     if isinstance(error, (Undecodable, Broken, HttpProcessingError)):
         text = f"{line}: the answer cannot be used: {_detail(error)}"
         return "bad", "yes", BadResponse(text, request=request)
@@ -88,15 +88,13 @@ def translate(error: Exception, progress: AttemptProgress, request: Request) -> 
     return "lost", sent, ConnectionLost(text, sent=sent, request=request)
 
 
-def _expired(
-    error: Expired, progress: AttemptProgress, request: Request, line: str
-) -> tuple[Failure, Sent, RequestError]:
+def _expired(error: Expired, progress: AttemptProgress, request: Request) -> tuple[Failure, Sent, RequestError]:
     sent, seconds = progress.sent(ended=False), error.limit / 1e9
     way = "" if progress.connected or not progress.proxy else f" while connecting{_way(progress)}"
     if error.phase == "deadline":
-        text = f"{line}: the deadline passed{way}; {_fate(sent)}"
+        text = f"{request.line}: the deadline passed{way}; {_fate(sent)}"
     else:
-        text = f"{line}: the limit {error.phase}={seconds_text(seconds)} s ran out{way}; {_fate(sent)}"
+        text = f"{request.line}: the limit {error.phase}={seconds_text(seconds)} s ran out{way}; {_fate(sent)}"
     failure: Failure = "deadline" if error.phase == "deadline" else "timeout"
     return failure, sent, TimedOut(text, phase=error.phase, seconds=seconds, sent=sent, request=request)
 

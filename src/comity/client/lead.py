@@ -54,4 +54,4 @@ def whole(place: Address) -> str:
 
 def misled(response: Response, target: str, what: str, why: str) -> BadResponse:
     """Return the error of an answer that names a place where nothing can be asked."""
-    return response.bad(f"{response.line()}; it names {what} {redact.url(target[:300])!r}, {why}")
+    return response.bad(f"{response.line}; it names {what} {redact.url(target[:300])!r}, {why}")

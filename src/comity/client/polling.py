@@ -142,7 +142,7 @@ class Poll:
     def _too_late(self, response: Response, wait: float) -> TimedOut:
         limit = self._deadline or 0.0
         return TimedOut(
-            f"{response.line()}; the next look in {seconds_text(wait)} s would come after the deadline of "
+            f"{response.line}; the next look in {seconds_text(wait)} s would come after the deadline of "
             f"{seconds_text(limit)} s",
             phase="deadline",
             seconds=limit,
@@ -160,7 +160,7 @@ def status_of(response: Response) -> str:
     """
     target = response.headers.get("location")
     if target is None:
-        raise response.bad(f"{response.line()} and names no status: it has no Location")
+        raise response.bad(f"{response.line} and names no status: it has no Location")
     return whole(lead(response, target, first_of(response), "the status"))
 
 

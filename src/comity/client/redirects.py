@@ -179,7 +179,7 @@ def refused(response: Response, why: str) -> RedirectRefused:
     """Return the error for an answer that is not followed, and why."""
     where = redact.url(response.headers.get_list("location")[0][:300])
     return RedirectRefused(
-        f"{response.line()}; it is not followed to {where!r}: {why}",
+        f"{response.line}; it is not followed to {where!r}: {why}",
         response=response.masked(),
         retry_after=response.retry_after,
         request=response.request,

@@ -111,6 +111,11 @@ class Request:
         """The path as it is sent, without the query."""
         return self.address.path
 
+    @property
+    def line(self) -> str:
+        """Method and URL, without secrets, as messages name a request."""
+        return f"{self.method} {redact.url(self.url)}"
+
     def field(self, path: JsonPath) -> object:
         """Return what stands there in the JSON body, MISSING when nothing does."""
         return media.json_field(self.content, path)
@@ -138,7 +143,7 @@ class Request:
             object.__setattr__(self, name, MappingProxyType(value) if name == "extensions" else value)
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {redact.url(self.url)}>"
+        return f"<Request {self.line}>"
 
     def _added(self, fields: Headers, kind: str, key: str | bool | None) -> Pairs:
         """Return the headers that the options ask for and the caller did not write."""

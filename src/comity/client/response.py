@@ -116,7 +116,7 @@ class Response:
             return media.decode_json(self.content, self._content_type)
         except (ValueError, RecursionError) as error:
             wrong = media.what_is_wrong(self.content, error)
-            raise self.bad(f"{self.line()} with a body that {wrong} ({len(self.content)} bytes)") from None
+            raise self.bad(f"{self.line} with a body that {wrong} ({len(self.content)} bytes)") from None
 
     def field(self, path: JsonPath) -> object:
         """Return what stands there in the JSON body, MISSING when nothing does."""
@@ -170,7 +170,7 @@ class Response:
         """Return a StatusError for this answer, whatever its status; `counts_as` is what a rule of `accept` makes of it."""
         said = "" if counts_as is None else f", which counts as {counts_as} by a rule of accept"
         return StatusError(
-            f"{self.line()}{said}",
+            f"{self.line}{said}",
             response=self.masked(),
             retry_after=self.retry_after,
             retryable=asks_again(self.status_code if counts_as is None else counts_as),
@@ -195,13 +195,14 @@ class Response:
             history=tuple(each.masked() for each in self.history),
         )
 
+    @property
     def line(self) -> str:
-        """Return what was asked and what came, in one line without secrets."""
+        """What was asked and what came, in one line without secrets."""
         status = f"{self.status_code} {self.reason}".rstrip()
-        return f"{self.request.method} {redact.url(self.url)} answered {status}"
+        return f"{self.request.line} answered {status}"
 
     def __repr__(self) -> str:
-        return f"<Response {self.status_code} {self.request.method} {redact.url(self.url)}>"
+        return f"<Response {self.status_code} {self.request.line}>"
 
     @property
     def _content_type(self) -> str | None:

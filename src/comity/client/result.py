@@ -61,7 +61,7 @@ def _limited(request: Request, response: Response, until: int, clock: Clock) -> 
     wait = max(0, until - clock.now()) / 1e9
     when = moment(clock, until)
     return RateLimited(
-        f"{response.line()}; it wants no request before {until_text(when, wait)}, "
+        f"{response.line}; it wants no request before {until_text(when, wait)}, "
         "which is longer than this call may wait",
         response=response.masked(),
         until=when,

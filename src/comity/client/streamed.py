@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
-from comity import redact
 from comity.client import media
 from comity.client.blocking import finish, iterate
 from comity.client.headers import Headers
@@ -157,7 +156,7 @@ class _Streamed:
         self._body.correct(actual)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.status_code} {self.request.method} {redact.url(self.url)}>"
+        return f"<{type(self).__name__} {self.status_code} {self.request.line}>"
 
     async def _bytes(self, size: int | None) -> AsyncGenerator[bytes, None]:
         size = None if size is None else integer(size, "chunk_size", 1)

@@ -52,7 +52,7 @@ def decode(response: Response, into: Any) -> Any:
         detail = _detail(error)
     except (ValueError, RecursionError) as error:
         detail = f"the body {media.what_is_wrong(response.content, error)}"
-    raise response.bad(f"{response.line()}, but {detail}") from None
+    raise response.bad(f"{response.line}, but {detail}") from None
 
 
 def _decoded(decoder: msgspec.json.Decoder[Any], content: bytes, content_type: str | None) -> Any:
