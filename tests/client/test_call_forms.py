@@ -20,21 +20,6 @@ HOME = "http://api.example"
 OPTIONS = {"params": {"a": "1"}, "headers": {"X-A": "b"}, "content": b"c", "priority": 1, "timeout": 5, "retry": 0}
 
 
-class Watched:
-    """Keeps the requests that a transport is handed."""
-
-    def __init__(self) -> None:
-        self.inner = ScriptedTransport(Answer(json=1), Answer(json=1))
-        self.requests: list[Request] = []
-
-    async def send(self, request, limits, slot):
-        self.requests.append(request)
-        return await self.inner.send(request, limits, slot)
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
-
 class Choosy(ScriptedTransport):
     """Knows one extension."""
 
@@ -49,7 +34,7 @@ def described(request: Request) -> tuple[object, ...]:
 @pytest.mark.parametrize("url", [f"{HOME}/x", URL(f"{HOME}/x"), URL("/x")], ids=["text", "object", "relative object"])
 async def test_a_verb_takes_what_request_takes(verb, url):
     """HT-001..004"""
-    watched = Watched()
+    watched = ScriptedTransport(200, 200)
     async with comity.AsyncClient(HOME, transport=watched) as api:
         await getattr(api, verb)(url, **OPTIONS)
         await api.request(verb, url, **OPTIONS)
@@ -59,11 +44,26 @@ async def test_a_verb_takes_what_request_takes(verb, url):
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_that_blocks_takes_what_request_takes(verb):
     """HT-001..004"""
-    watched = Watched()
+    watched = ScriptedTransport(200, 200)
     with comity.Client(HOME, transport=watched) as api:
         getattr(api, verb)(URL("/x"), **OPTIONS)
         api.request(verb, "/x", **OPTIONS)
     assert [described(each) for each in watched.requests] == [(verb.upper(), f"{HOME}/x?a=1", "b", b"c")] * 2
+
+
+async def test_a_stream_takes_the_urls_of_the_verbs():
+    watched = ScriptedTransport(200, 200)
+    async with comity.AsyncClient(HOME, transport=watched) as api:
+        for url in (URL("/x"), URL(f"{HOME}/x")):
+            async with api.stream("GET", url):
+                pass
+    assert [each.url for each in watched.requests] == [f"{HOME}/x"] * 2
+
+
+def test_a_stream_that_blocks_takes_the_urls_of_the_verbs():
+    watched = ScriptedTransport(200)
+    with comity.Client(HOME, transport=watched) as api, api.stream("GET", URL("/x")):
+        assert watched.requests[0].url == f"{HOME}/x"
 
 
 @pytest.mark.parametrize("url", [None, 5, b"http://api.example/"])
@@ -74,7 +74,7 @@ def test_what_is_no_url_is_refused(url):
 
 async def test_extensions_reach_a_transport_of_ones_own_unchanged():
     """HT-006, CP-064"""
-    watched, value = Watched(), object()
+    watched, value = ScriptedTransport(200, 200), object()
     async with comity.AsyncClient(HOME, transport=watched) as api:
         await api.get("/", extensions={"socket": value})
     assert dict(watched.requests[0].extensions) == {"socket": value}
@@ -143,7 +143,7 @@ async def test_timings_are_there_with_and_without_limits(options):
 
 def test_a_wait_over_the_queue_limit_fails_at_once_and_sends_nothing():
     """TO-04"""
-    clock, watched = VirtualClock(), Watched()
+    clock, watched = VirtualClock(), ScriptedTransport(200, 200)
 
     async def main() -> None:
         async with comity.AsyncClient(HOME, transport=watched, clock=clock, rate="1/5s", queue_timeout=0.5) as api:
@@ -160,7 +160,7 @@ def test_a_wait_over_the_queue_limit_fails_at_once_and_sends_nothing():
 @pytest.mark.parametrize("gap", ["300ms", 0.3, timedelta(milliseconds=300)])
 def test_a_duration_waits_the_same_however_it_is_written(gap):
     """TO-05"""
-    clock, watched, starts = VirtualClock(), Watched(), []
+    clock, watched, starts = VirtualClock(), ScriptedTransport(200, 200), []
 
     async def main() -> None:
         async with comity.AsyncClient(HOME, transport=watched, clock=clock, min_gap=gap) as api:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from comity import redact
-from comity.client import address, typed
+from comity.client import typed
 from comity.client.accept import AcceptGiven, rules as accept_rules
 from comity.client.address import Url
 from comity.client.aiohttp_transport import chosen
@@ -195,7 +195,7 @@ class AsyncClient(Series):
 
     @asynccontextmanager
     async def stream(
-        self, method: str, url: str, **options: Unpack[RequestOptions]
+        self, method: str, url: Url, **options: Unpack[RequestOptions]
     ) -> AsyncGenerator[StreamedResponse, None]:
         """Send a request and hand out its answer when the head is there; the body is read in the block.
 
@@ -252,8 +252,8 @@ class AsyncClient(Series):
     def _clock(self) -> Clock:
         return self._engine.clock
 
-    def _rules_for(self, url: str) -> tuple[str, Policy, Mapping[str, Any]]:
-        whole = self._base.whole(url)
+    def _rules_for(self, url: Url) -> tuple[str, Policy, Mapping[str, Any]]:
+        whole = self._base.absolute(url)
         return whole, self._policy_of(Request("GET", whole)), self._presets
 
     def _policy_of(self, request: Request) -> Policy:
@@ -290,7 +290,7 @@ class AsyncClient(Series):
             typed.check_type(into)
         if raise_for is not None:
             check_choice(raise_for, "raise_for", RAISE_FOR)
-        whole, defaults = self._base.place(url if isinstance(url, str) else address.text(url))
+        whole, defaults = self._base.place(url)
         request = Request(method, whole, defaults=defaults, **parts)
         if request.extensions:
             check_extensions(self._dispatcher.transport, request)
@@ -371,7 +371,7 @@ class AsyncClient(Series):
         leads_on = terms.redirects.lead_on(settled.value)
         return result(request, settled, "never" if leads_on else terms.raise_for, self._engine.clock, terms.limit)
 
-    async def _streamed(self, method: str, url: str, options: Mapping[str, Any]) -> Body:
+    async def _streamed(self, method: str, url: Url, options: Mapping[str, Any]) -> Body:
         """Send a request up to the head of its answer."""
         opening(self._dispatcher.transport)
         if "into" in options:

@@ -6,7 +6,7 @@ from copy import copy
 
 from comity import redact
 from comity.client import address
-from comity.client.address import Origin
+from comity.client.address import Origin, Url
 from comity.client.codings import ACCEPTED
 from comity.client.headers import HeaderInput, Headers, checked, merged
 from comity.client.user_agent import user_agent
@@ -57,12 +57,14 @@ class Base:
         public = tuple(pair for pair in self._all.pairs if not redact.is_secret(pair[0]))
         self._public = self._all if public == self._all.pairs else Headers(public)
 
-    def whole(self, url: str) -> str:
+    def absolute(self, url: Url) -> str:
         """Return an absolute URL as it is, and another under the base."""
         return self.place(url)[0]
 
-    def place(self, url: str) -> tuple[str, Headers]:
-        """Return where `url` leads, as `whole`, and the headers for a request there: secrets stay at their origin."""
+    def place(self, url: Url) -> tuple[str, Headers]:
+        """Return where `url` leads, as `absolute`, and the headers for a request there: secrets stay at their origin."""
+        if not isinstance(url, str):
+            url = address.text(url)
         if self.url == "":
             return url, self._all
         if not address.is_absolute(url):

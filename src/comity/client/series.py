@@ -45,12 +45,12 @@ class Series(Verbs):
 
     @abstractmethod
     def stream(
-        self, method: str, url: str, **options: Unpack[RequestOptions]
+        self, method: str, url: Url, **options: Unpack[RequestOptions]
     ) -> AbstractAsyncContextManager[StreamedResponse]:
         """Send a request and hand out its answer when the head is there."""
 
     @abstractmethod
-    def _rules_for(self, url: str) -> tuple[str, Policy, Mapping[str, Any]]:
+    def _rules_for(self, url: Url) -> tuple[str, Policy, Mapping[str, Any]]:
         """Return a URL made absolute, the rules of its host, and the options that this view presets."""
 
     async def _aside(self, work: Callable[[], T]) -> T:
@@ -305,7 +305,7 @@ class Series(Verbs):
         Example:
             await api.download("/exports/7.csv", "export.csv", checksum="sha256:...")
         """
-        whole, policy, presets = self._rules_for(address.text(url))
+        whole, policy, presets = self._rules_for(url)
         chosen: dict[str, Any] = {**presets, **options, "raise_for": "non_2xx", "accept": None}
         if chosen.get("params"):
             whole, chosen = address.with_params(whole, chosen["params"]), {**chosen, "params": None}

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from weakref import finalize
 
+from comity.client.address import Url
 from comity.client.async_client import AsyncClient
 from comity.client.blocking import BlockingEngine, FarTransport, each_result, far_auth, finish, iterate
 from comity.client.har import Har
@@ -118,7 +119,7 @@ class Client:
 
     @contextmanager
     def stream(
-        self, method: str, url: str, **options: Unpack[RequestOptions]
+        self, method: str, url: Url, **options: Unpack[RequestOptions]
     ) -> Generator[BlockingStreamedResponse, None, None]:
         """Send a request and hand out its answer when the head is there; see `AsyncClient.stream`.
 
