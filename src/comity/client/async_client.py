@@ -60,10 +60,6 @@ from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Size, as_ns, duration, priority as checked_priority
 
-_OWN = (
-    "base_url", "policy", "hosts", "max_connections", "headers", "contact", "auth", "cookies", "tls", "proxy", "raise_for",
-    "follow_redirects", "max_redirects", "accept", "on_event", "max_body", "transport", "clock",
-)  # fmt: skip
 _PARTS = frozenset(Request.__init__.__kwdefaults__ or ()) - {"defaults"}
 """The options of a request that say what is sent; the others say how."""
 
@@ -384,3 +380,7 @@ class AsyncClient(Series):
 def _check_auth(auth: Auth | None, base: Base) -> None:
     if auth is not None and base.has("authorization"):
         raise OptionsError("auth", redact.MASK, reason="headers hold an Authorization already")
+
+
+# Down here, because the class has to be there for its signature to be read.
+_OWN = ("base_url", *(AsyncClient.__init__.__kwdefaults__ or ()))
