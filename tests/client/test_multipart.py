@@ -11,7 +11,7 @@ from email.message import Message
 import pytest
 
 from comity import AsyncClient, Request, Retry
-from comity.client import multipart
+from comity.client import content
 from comity.errors import InvalidRequest
 from tests.client.scripted import OK, Scripted, Seen, in_turn, status
 
@@ -150,7 +150,7 @@ def test_what_is_no_file_of_bytes_is_refused():
 
 
 def test_a_file_over_the_bound_is_refused_by_its_size(monkeypatch):
-    monkeypatch.setattr(multipart, "MOST_READ", 3)
+    monkeypatch.setattr(content, "MOST_READ", 3)
     assert Request("POST", URL, content=io.BytesIO(b"123")).content == b"123"
     begun = io.BytesIO(b"--12345678")
     begun.seek(2)
@@ -163,6 +163,6 @@ def test_of_what_has_no_size_the_error_says_the_least(monkeypatch):
         def read(self, size: int) -> bytes:
             return bytes(size)
 
-    monkeypatch.setattr(multipart, "MOST_READ", 3)
+    monkeypatch.setattr(content, "MOST_READ", 3)
     with pytest.raises(InvalidRequest, match="file 'a' has over 3 bytes to send"):
         Request("POST", URL, files={"a": Pipe()})

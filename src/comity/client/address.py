@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from comity import redact
+from comity.client.content import encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
 
@@ -267,10 +268,7 @@ def _param_text(name: str, value: object) -> str:
 
 
 def _quoted(text: str, shown: str) -> str:
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"{shown} holds half of a surrogate pair") from None
+    return quote(encoded(text, shown), safe="")
 
 
 def _encode(found: re.Match[str]) -> str:

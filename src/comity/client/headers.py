@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar, overload
 
 from comity import redact
+from comity.client.content import encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
 from comity.policy.token import is_token
@@ -132,10 +133,8 @@ def _checked(name: object, value: object) -> tuple[str, str | None]:
         raise InvalidRequest(f"header {name} is a {type(value).__name__}; a text is needed")
     if _FORBIDDEN.search(value):
         raise InvalidRequest(f"header {name} holds a control character (CR, LF and NUL cannot be sent)")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"header {name} holds half of a surrogate pair") from None
+    if not value.isascii():
+        encoded(value, f"header {name}")
     value = value.strip(" \t")
     if name.lower() in _OURS:
         _check_framing(name.lower(), value)

@@ -6,26 +6,21 @@ names are escaped as the HTML standard says (CR, LF and the quote in percent for
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
+from comity.client.content import Content, bytes_of, encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
-
-MOST_READ = 100 * 1024 * 1024
-"""Most bytes that are read of one file that is sent; a larger one does not belong into memory."""
 
 Field = str | bytes | int | float
 FormFields = Mapping[str, Field | Iterable[Field]] | Iterable[tuple[str, Field]]
 """The fields of a form; a list of values gives a name several."""
 
-FileContent = str | bytes | bytearray | memoryview | BinaryIO
-FileGiven = FileContent | tuple[str | None, FileContent] | tuple[str | None, FileContent, str]
+FileGiven = Content | tuple[str | None, Content] | tuple[str | None, Content, str]
 """A file's content, or (file name, content), or (file name, content, content type)."""
 
 FormFiles = Mapping[str, FileGiven] | Iterable[tuple[str, FileGiven]]
@@ -56,36 +51,6 @@ def form(data: FormFields | None, files: FormFiles | None) -> tuple[bytes, str]:
     return bytes(parts), f"multipart/form-data; boundary={boundary.decode()}"
 
 
-def read(file: Any, what: str) -> bytes:
-    """Return what a file that is open for reading bytes holds from its position on.
-
-    Raises:
-        InvalidRequest: it is open as text, cannot be read, or is longer than `MOST_READ`.
-    """
-    try:
-        content = file.read(MOST_READ + 1)
-    except (OSError, ValueError) as error:  # a file that is closed, or not open for reading
-        raise InvalidRequest(f"{what} cannot be read: {error}") from None
-    if isinstance(content, str):
-        raise InvalidRequest(f"{what} is open as text; open it for bytes, with mode 'rb'")
-    if not isinstance(content, (bytes, bytearray)):
-        raise InvalidRequest(f"{what} gives a {type(content).__name__} instead of bytes")
-    if len(content) > MOST_READ:
-        raise InvalidRequest(
-            f"{what} has {_size(file, len(content))} bytes to send, more than the {MOST_READ} that are read into memory; send it in parts"
-        )
-    return bytes(content)
-
-
-def _size(file: Any, taken: int) -> str:
-    """Return how many bytes a file had, `taken` of which were read, and leave it at its end."""
-    try:
-        begin = file.tell() - taken
-        return str(file.seek(0, os.SEEK_END) - begin)
-    except (AttributeError, OSError, ValueError):  # a pipe, say
-        return f"over {taken - 1}"
-
-
 def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:
     for name, value in pairs_of(data, "data"):
         # Iterables that mean one thing: their items would be sent without a word as values of their own.
@@ -97,7 +62,7 @@ def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:
 def _name(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidRequest(f"a field of the form is named by a {type(name).__name__}; a text is needed")
-    _encoded(name, "the name of a field")
+    encoded(name, "the name of a field")
     return name
 
 
@@ -107,7 +72,7 @@ def _text(name: object, value: object) -> bytes:
         raise InvalidRequest(
             f"field {name!r} of the form is a {type(value).__name__}; text, bytes or a number is needed{place}"
         )
-    return value if isinstance(value, bytes) else _encoded(str(value), f"field {name!r} of the form")
+    return value if isinstance(value, bytes) else encoded(str(value), f"field {name!r} of the form")
 
 
 def _file(name: object, given: object) -> tuple[str | None, bytes, str]:
@@ -126,28 +91,11 @@ def _file(name: object, given: object) -> tuple[str | None, bytes, str]:
         raise InvalidRequest(f"{what} has a file name that is a {type(filename).__name__}; a text is needed")
     if not isinstance(kind, str) or not _MEDIA_TYPE.fullmatch(kind):
         raise InvalidRequest(f"{what} has a content type that is none")
-    return filename, _content(content, what), kind
-
-
-def _content(content: object, what: str) -> bytes:
-    if isinstance(content, str):
-        return _encoded(content, what)
-    if isinstance(content, (bytes, bytearray, memoryview)):
-        return bytes(content)
-    if hasattr(content, "read"):
-        return read(content, what)
-    raise InvalidRequest(f"{what} is a {type(content).__name__}; text, bytes or a file open for bytes is needed")
-
-
-def _encoded(text: str, what: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest(f"{what} holds half of a surrogate pair") from None
+    return filename, bytes_of(content, what), kind
 
 
 def _quoted(name: str) -> str:
-    _encoded(name, "the name of a file")
+    encoded(name, "the name of a file")
     return name.translate(_ESCAPED)
 
 

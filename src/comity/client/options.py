@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, TypedDict, get_args
 from comity.client.accept import AcceptGiven
 from comity.client.address import Params
 from comity.client.auth import Auth, Sign
+from comity.client.content import Content
 from comity.client.headers import HeaderInput
 from comity.client.multipart import FormFields, FormFiles
-from comity.client.request import Content
 from comity.errors import OptionsError
 from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
@@ -70,7 +70,7 @@ class RequestOptions(TypedDict, total=False):
 
     params: Params | None
     headers: HeaderInput | None
-    content: Content
+    content: Content | None
     json: Any
     data: FormFields | None
     files: FormFiles | None

@@ -6,20 +6,18 @@ import re
 import uuid
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 from comity import redact
 from comity.client import address, media
 from comity.client.address import Address, Params, Url
 from comity.client.basic import basic
+from comity.client.content import Content, bytes_of
 from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, merged
-from comity.client.multipart import FormFields, FormFiles, form, read
+from comity.client.multipart import FormFields, FormFiles, form
 from comity.errors import InvalidRequest
 from comity.policy.json_path import JsonPath
 from comity.policy.token import is_token
-
-Content = str | bytes | bytearray | memoryview | BinaryIO | None
-"""A body that can be sent again: text (as UTF-8), bytes, or a file open for bytes, which is read at once."""
 
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _NO_HEADERS = Headers()
@@ -75,7 +73,7 @@ class Request:
         *,
         params: Params | None = None,
         headers: HeaderInput | None = None,
-        content: Content = None,
+        content: Content | None = None,
         json: Any = None,
         data: FormFields | None = None,
         files: FormFiles | None = None,
@@ -195,31 +193,13 @@ def _body(content: object, json: object, data: Any, files: Any) -> tuple[bytes |
             return media.encode_json(json), "application/json"
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidRequest(f"json cannot be encoded: {redact.text(str(error)[:200])}") from None
-    return _content(content), ""
+    return None if content is None else bytes_of(content, "content"), ""
 
 
 def _check_alone(name: str, **others: object) -> None:
     for other, value in others.items():
         if value is not None:
             raise InvalidRequest(f"{other} and {name} are both given; one body can be sent")
-
-
-def _content(content: Any) -> bytes | None:
-    if content is None or type(content) is bytes:
-        return content
-    if isinstance(content, str):
-        try:
-            return content.encode()
-        except UnicodeEncodeError:
-            raise InvalidRequest("content holds half of a surrogate pair") from None
-    if isinstance(content, (bytes, bytearray, memoryview)):
-        return bytes(content)
-    if hasattr(content, "read"):
-        return read(content, "content")
-    raise InvalidRequest(
-        f"content is a {type(content).__name__}, a body that cannot be replayed on a retry; "
-        'join its pieces, as b"".join(...), or pass text, bytes or a file open for bytes'
-    )
 
 
 def _without_length(given: Given, body: bytes | None) -> Given:
