@@ -62,7 +62,7 @@ async def quiet_run(engine, server, **options):
 
 def used(engine):
     """What the windows of the one host hold: reserved and started."""
-    return [meter.used for meter in engine.hosts.gate("api.example").core._meters]
+    return [meter.used for meter in engine.hosts.gate("api.example").core.meters.each]
 
 
 # At every await
@@ -128,7 +128,7 @@ def test_a_limiter_gives_back_everything_at_whichever_await_it_is_left(clock, k,
         victim = asyncio.create_task(cancelled_at(k, ways[enter]()))
         await asyncio.wait([first, victim])
         assert idle(limiter)
-        assert limiter._core._meters[0].used == len(log.starts)
+        assert limiter._core.meters.each[0].used == len(log.starts)
         now = log.now()
         await limiter.run(log.work, "next", 0)
         assert log.starts[-1] == ("next", now)
@@ -154,7 +154,7 @@ def test_a_grant_cancelled_before_its_task_ran_is_undone_and_goes_to_the_next(cl
 
     clock.run(main())
     assert log.starts == [("later", 0)]
-    assert limiter._core._meters[0].used == 2
+    assert limiter._core.meters.each[0].used == 2
     assert idle(limiter)
 
 
@@ -172,7 +172,7 @@ def test_a_grant_to_a_task_that_was_cancelled_a_moment_before_goes_to_the_next(c
 
     assert clock.run(main())
     assert log.starts == [("later", 0)]
-    assert limiter._core._meters[0].used == 2
+    assert limiter._core.meters.each[0].used == 2
     assert idle(limiter)
 
 

@@ -319,7 +319,7 @@ def test_loops_and_threads_share_a_limiter_while_one_loop_is_closed(seed):
     """TH-01: two loops and three threads; nobody sleeps for ever, no window is broken, one loop dies in the middle."""
     limit, per, each = 20, 50_000_000, 120
     limiter, chance = Limiter(4, rate=f"{limit}/50ms"), random.Random(seed)
-    starts = limiter._core._meters[0].times = Starts()
+    starts = limiter._core.meters.each[0].times = Starts()
     entered = []
 
     async def use(n):

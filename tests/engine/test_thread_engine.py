@@ -168,7 +168,7 @@ def test_whoever_was_asked_to_lead_and_goes_away_first_leaves_it_to_another(rate
     """Three threads wait; the leader is interrupted, and so is the next before it woke up: the third is asked."""
     clock = VirtualClock()
     gate = Hosts(policy(rate=rate), clock=clock).gate("api.example")
-    first, *waiting = (Ticket(5, gate.core.ordinary) for _ in range(4))
+    first, *waiting = (Ticket(5, gate.core.meters.ordinary) for _ in range(4))
     assert gate.enter_thread(first)
     gate.started(first)
     for ticket in waiting:

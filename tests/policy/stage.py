@@ -67,7 +67,7 @@ class Stage:
     def submit(self, when: int, name: str = "", *, priority=5, cost=1, host=0, retry=None, **how) -> Ticket:
         """Let a request come at `when`."""
         limiter = self.limiters[host]
-        ticket = Ticket(priority, limiter.costs(cost))
+        ticket = Ticket(priority, limiter.meters.costs(cost))
         self.jobs[ticket] = Job(name=name, ticket=ticket, limiter=limiter, retry=retry or Retry(attempts=1), **how)
         self.at(when, lambda: self._enqueue(self.jobs[ticket]))
         return ticket
@@ -168,7 +168,7 @@ def host(**policy) -> HostLimiter:
 
 
 def come(limiter: HostLimiter, now: int, *, priority: int = 5, cost=1, deadline: int = NEVER) -> Ticket:
-    ticket = Ticket(priority, limiter.costs(cost), deadline)
+    ticket = Ticket(priority, limiter.meters.costs(cost), deadline)
     limiter.enqueue(ticket, now)
     return ticket
 

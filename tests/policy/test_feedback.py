@@ -24,7 +24,7 @@ def host(**policy) -> HostLimiter:
 
 def running(limiter: HostLimiter, now: int = NOW, *, started: bool = True) -> Ticket:
     """Return a ticket that was granted, and started, at `now`."""
-    ticket = Ticket(5, limiter.ordinary)
+    ticket = Ticket(5, limiter.meters.ordinary)
     limiter.enqueue(ticket, now)
     assert limiter.admit(now).granted == [ticket]
     if started:
@@ -82,13 +82,13 @@ def test_a_time_named_by_another_status_pauses_but_does_not_widen_the_gap():
 def test_a_time_that_is_too_far_away_blocks_the_host():
     """PF-017, PF-018: every call is refused at once until then, and nothing is sent."""
     limiter = host()
-    waiting = Ticket(5, limiter.ordinary)
+    waiting = Ticket(5, limiter.meters.ordinary)
     first = running(limiter)
     until = NOW + 3600 * S
     hour = Outcome(status=429, retry_after=3600 * S)
     limiter.enqueue(waiting, NOW)
     end_attempt(limiter, first, hour, GiveUp("retry_after", until=until, block=until), NOW)
-    late = Ticket(0, limiter.ordinary)
+    late = Ticket(0, limiter.meters.ordinary)
     limiter.enqueue(late, until - 1)
     admission = limiter.admit(until - 1)
     assert admission.granted == []
@@ -147,7 +147,7 @@ def test_a_slot_that_is_kept_stays_taken_until_the_retry_gives_it_back():
     limiter = host(concurrency=1)
     ticket = running(limiter)
     end_attempt(limiter, ticket, Outcome(status=500), RetryAt(NOW + S, "500"), NOW, keep_slot=True)
-    other = Ticket(0, limiter.ordinary)
+    other = Ticket(0, limiter.meters.ordinary)
     limiter.enqueue(other, NOW)
     assert limiter.admit(NOW).granted == []
     limiter.enqueue(ticket, NOW + S)

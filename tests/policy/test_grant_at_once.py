@@ -43,7 +43,7 @@ class World:
         gate, now = self.gate, self.now
         if what == "ask":
             deadline = NEVER if which % 3 else now + seconds(which / 10)
-            ticket = Ticket(which, gate.costs(self.costs[which]), deadline)
+            ticket = Ticket(which, gate.meters.costs(self.costs[which]), deadline)
             self.tickets.append(ticket)
             if not (self.short_way and gate.grant_at_once(ticket, now)):
                 gate.enqueue(ticket, now)
@@ -66,7 +66,7 @@ class World:
 
     def state(self):
         gate = self.gate
-        times = tuple(gate.earliest(self.now, gate.costs(cost)) for cost in self.costs)
+        times = tuple(gate.earliest(self.now, gate.meters.costs(cost)) for cost in self.costs)
         return gate.running, gate.queued, self.turns.free, list(self.turns.line), times, [t.state for t in self.tickets]
 
 

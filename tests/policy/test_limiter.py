@@ -193,7 +193,7 @@ def looks_per_grant(waiting: int) -> float:
     """Return how many comparisons a grant costs when so many wait."""
     limiter, chance = host(rate="1/s", concurrency=None), random.Random(1)
     for number in range(waiting):
-        ticket = Ticket(chance.randrange(10), limiter.ordinary)
+        ticket = Ticket(chance.randrange(10), limiter.meters.ordinary)
         ticket.enqueued_at = Counted(number)
         limiter.enqueue(ticket, 0)
     Counted.looks = 0

@@ -114,7 +114,7 @@ class Traffic(RuleBasedStateMachine):
         costs = [smallest[limit.unit] for limit in self.naive.limits]
         for _ in range(together):
             deadline = FOREVER if patience is None else self.now + patience
-            ticket = Ticket(priority, self.core.costs({"requests": 1, **smallest}), min(deadline, NEVER))
+            ticket = Ticket(priority, self.core.meters.costs({"requests": 1, **smallest}), min(deadline, NEVER))
             assert list(ticket.costs) == costs
             request = Request(
                 number=len(self.tickets), priority=priority, costs=costs, since=self.now, deadline=deadline
@@ -127,7 +127,7 @@ class Traffic(RuleBasedStateMachine):
     @precondition(lambda self: self.core.quick is not None)
     @rule()
     def one_takes_the_short_way(self) -> None:
-        costs = list(self.core.ordinary)
+        costs = list(self.core.meters.ordinary)
         request = Request(number=-1, priority=5, costs=costs, since=self.now)
         free = self.naive.head() is None and self.naive.slot_free(request) and self.naive.allowed(request, self.now)
         assert self.core.take(self.now) is free

@@ -242,11 +242,11 @@ BUDGETS = ["3/s", "100 tokens/s"]
 def test_named_budgets_are_taken_together():
     limiter = host(rate=BUDGETS)
     run(limiter, 0, cost={"tokens": 90})
-    assert limiter.earliest(1, limiter.costs({"tokens": 11})) == S
-    assert limiter.earliest(1, limiter.costs({"tokens": 10})) == 1
-    assert limiter.costs(2) == (2, 0)
-    assert limiter.costs({"tokens": 7}) == (1, 7)
-    assert limiter.costs({"requests": 0, "tokens": 7}) == (0, 7)
+    assert limiter.earliest(1, limiter.meters.costs({"tokens": 11})) == S
+    assert limiter.earliest(1, limiter.meters.costs({"tokens": 10})) == 1
+    assert limiter.meters.costs(2) == (2, 0)
+    assert limiter.meters.costs({"tokens": 7}) == (1, 7)
+    assert limiter.meters.costs({"requests": 0, "tokens": 7}) == (0, 7)
 
 
 @pytest.mark.parametrize(
@@ -262,14 +262,14 @@ def test_named_budgets_are_taken_together():
 )
 def test_a_cost_that_could_never_start_is_refused_at_once(cost, message):
     with pytest.raises(OptionsError, match=re.escape(message)):
-        host(rate=BUDGETS).costs(cost)
+        host(rate=BUDGETS).meters.costs(cost)
 
 
 def test_a_bucket_bounds_a_cost_by_its_size():
     limiter = host(rate=Rate(10, 1, burst=20))
-    assert limiter.costs(20) == (20,)
+    assert limiter.meters.costs(20) == (20,)
     with pytest.raises(OptionsError):
-        limiter.costs(21)
+        limiter.meters.costs(21)
 
 
 def test_a_big_cost_is_not_starved_by_small_ones():

@@ -42,7 +42,7 @@ class HostPlan:
         Raises:
             OptionsError: its cost can never be admitted.
         """
-        ticket = Ticket(row.priority, self.limiter.costs(row.cost))
+        ticket = Ticket(row.priority, self.limiter.meters.costs(row.cost))
         self.rows += 1
         self.limiter.enqueue(ticket, self.now)
         admission = self.limiter.admit(self.now)

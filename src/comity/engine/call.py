@@ -157,7 +157,7 @@ class Slot(msgspec.Struct, eq=False):
 
     def answered(self) -> None:
         """Say that the answer began; saying it again does nothing."""
-        if self._gate.core.minds_answers and self.ticket.state is State.STARTED:
+        if self._gate.core.meters.minds_answers and self.ticket.state is State.STARTED:
             self._gate.answered(self.ticket)
 
     def hear(self, status: int, headers: Iterable[tuple[str, str]]) -> None:

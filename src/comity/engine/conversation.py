@@ -114,7 +114,7 @@ class _Life:
         call, ticket = self.call, self.ticket
         if ticket.state is State.NEW:
             asked = self._began
-            ticket.costs = self.gate.core.costs(call.cost)
+            ticket.costs = self.gate.core.meters.costs(call.cost)
         else:
             asked = max(self.gate.clock.now(), ticket.not_before)
         self._entered = asked

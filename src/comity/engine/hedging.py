@@ -95,7 +95,7 @@ class Hedging:
     def _grant(self, number: int) -> Slot | None:
         """Return the right to send once more, if there is a slot for it now and the budget pays it."""
         gate, core, call = self._gate, self._gate.core, self._call
-        ticket = Ticket(call.priority, core.costs(call.cost))
+        ticket = Ticket(call.priority, core.meters.costs(call.cost))
         with gate.lock:
             now = gate.clock.now()
             if core.budget is not None and core.budget.left(now) < 1:

@@ -20,7 +20,7 @@ class Permit:
 
     def __init__(self, gate: Gate, priority: int, cost: int | Mapping[str, int], timeout: Seconds | None) -> None:
         self._gate = gate
-        self._priority, self._costs = checked_priority(priority), gate.core.costs(cost)
+        self._priority, self._costs = checked_priority(priority), gate.core.meters.costs(cost)
         self._timeout = as_ns(duration(timeout, "timeout"))
         self._ticket: Ticket | None = None
 

@@ -16,18 +16,18 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 
-from comity.errors import OptionsError, QueueFull
+from comity.errors import QueueFull
 from comity.policy.admission import Admission
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
 from comity.policy.gap import Gap
 from comity.policy.hedge import Latencies
+from comity.policy.meters import Meters
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
 from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.turns import Turns
-from comity.policy.units import integer
-from comity.policy.windows import NEVER, Meter, SlidingWindow, Spacing, meters
+from comity.policy.windows import NEVER
 
 STRICT = 1 << 70
 """The ageing that never happens: strict priorities."""
@@ -49,23 +49,12 @@ class HostLimiter:
         self._turns = turns
         self._limit = NO_CAP if policy.concurrency is None else policy.concurrency
         self._ageing = STRICT if policy.ageing_ns is None else policy.ageing_ns
-        self._meters: list[Meter] = []
-        self._units: list[str] = []
-        self._most: list[int] = []
-        self._at_answer: list[bool] = []
-        for rate in policy.rate:
-            for meter in meters(rate, now):
-                self._meters.append(meter)
-                self._units.append(rate.unit)
-                self._most.append(rate.max if rate.burst is None else rate.burst)
-                self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
+        self.meters = Meters(policy.rate, now)
         self.gap = Gap(policy.min_gap_ns, learns=policy.learns_gap)
         self.pause = Pause(self._limit)
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self._controls: tuple[Control, ...] = (self.pause,)
-        self.minds_answers = any(self._at_answer)
-        """Whether the moment an answer begins matters to any rate."""
         self.running = 0
         """How many hold a slot."""
         self._resting = 0
@@ -81,19 +70,13 @@ class HostLimiter:
         self._deadlines: list[Entry] = []
         self._refused: list[Ticket] = []
         self._sequence = 0
-        self.ordinary = self.costs({})
         self.refresh()
 
     def refresh(self) -> None:
         """Take over what the controls say now; call it after changing one."""
         self.cap = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
-        plain = not (self.closed or self.minds_answers or self.gap.width)
-        windows = tuple(m for m in self._meters if isinstance(m, SlidingWindow) and m.exact)
-        self._plain: tuple[SlidingWindow, ...] | None = None
-        """The meters, if each is an exact window in which an ordinary request costs 1, and starts at its first byte."""
-        if plain and len(windows) == len(self._meters) and all(cost == 1 for cost in self.ordinary):
-            self._plain = windows
+        self._plain = None if self.closed or self.gap.width else self.meters.plain
         self.quick = None if self._turns else self._plain
 
     def undisturbed(self, now: int) -> bool:
@@ -102,26 +85,6 @@ class HostLimiter:
         return not (
             self.queued or self._refused or (later and later[0][0] <= now) or (turns is not None and turns.line)
         )
-
-    def costs(self, cost: int | Mapping[str, int]) -> tuple[int, ...]:
-        """Return what `cost` means for each meter.
-
-        A number is the cost in requests. A mapping names budgets; a budget that it does not name costs 0, and the
-        request itself costs 1 unless it names "requests".
-
-        Raises:
-            OptionsError: a cost is no whole number, is above its limit, or names no budget of this host.
-        """
-        if type(cost) is int and cost == 1:
-            return self.ordinary
-        named = {"requests": 1, **self._named("cost", cost)}
-        found = tuple(named.get(unit, 0) for unit in self._units)
-        for amount, most, unit in zip(found, self._most, self._units, strict=True):
-            if amount > most:
-                raise OptionsError(
-                    "cost", amount, f"at most {most} ({unit})", reason="over the limit it could never start"
-                )
-        return found
 
     # ---- the short way, without a ticket: one request of ordinary cost that starts now and ends with `give_back`
 
@@ -143,9 +106,7 @@ class HostLimiter:
 
     def give_back(self, now: int) -> None:
         """End one that costs the ordinary cost and has started, by `take` or as a ticket."""
-        for meter, cost, at_answer in zip(self._meters, self.ordinary, self._at_answer, strict=True):
-            if at_answer and cost:
-                meter.start(now, cost)
+        self.meters.end_ordinary(now)
         self.running -= 1
 
     # ---- the way of a ticket -------------------------------------------------------------------
@@ -163,7 +124,7 @@ class HostLimiter:
         if ticket.not_before > now or self.hold > now or (turns is not None and (turns.line or not turns.free)):
             return False
         windows = self._plain
-        if windows is not None and ticket.costs is self.ordinary:
+        if windows is not None and ticket.costs is self.meters.ordinary:
             for window in windows:
                 if not window.reserve_one(now):
                     for reserved in windows[: windows.index(window)]:
@@ -255,23 +216,23 @@ class HostLimiter:
         ticket.started_at = now
         self.gap.start(now)
         windows = self._plain
-        if windows is not None and ticket.charged is self.ordinary:
+        if windows is not None and ticket.charged is self.meters.ordinary:
             ticket.marks = [window.start(now, 1) for window in windows]
         else:
-            self._date(ticket, now, at_answer=False)
+            self.meters.date(ticket, now, at_answer=False)
 
     def answered(self, ticket: Ticket, now: int) -> None:
         """Note that the answer began."""
         if ticket.state is State.STARTED:
             ticket.state = State.ANSWERED
-            self._date(ticket, now, at_answer=True)
+            self.meters.date(ticket, now, at_answer=True)
 
     def release(self, ticket: Ticket, now: int, *, keep_slot: bool = False) -> None:
         """Give back what the ticket holds; with `keep_slot` all but the slot. Does nothing when it holds nothing."""
         state = ticket.state
         if state is State.STARTED:
-            if self.minds_answers:
-                self._date(ticket, now, at_answer=True)
+            if self.meters.minds_answers:
+                self.meters.date(ticket, now, at_answer=True)
         elif state is State.GRANTED:
             self._undo(ticket)
         elif state is not State.ANSWERED:
@@ -312,11 +273,7 @@ class HostLimiter:
         Raises:
             OptionsError: a cost is no whole number, or names no budget of this host; nothing is changed.
         """
-        named = self._named("actual", actual)
-        if ticket.started_at != NOT_STARTED:
-            for position, unit in enumerate(self._units):
-                if unit in named:
-                    self._charge(ticket, position, named[unit], now)
+        self.meters.settle(ticket, actual, now)
 
     # ---- what answers taught -------------------------------------------------------------------
 
@@ -371,11 +328,11 @@ class HostLimiter:
         """Whether forgetting this limiter loses nothing."""
         if self.running or self.queued or self.aside or self.hold > now or not self.gap.idle(now):
             return False
-        return (self.budget is None or self.budget.idle(now)) and all(meter.idle(now) for meter in self._meters)
+        return (self.budget is None or self.budget.idle(now)) and self.meters.idle(now)
 
     def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
         """Return when a request of these costs could start if it stood at the head with a free slot, ns, or NEVER."""
-        return self._earliest(Ticket(0, self.ordinary if costs is None else costs), now)
+        return self._earliest(Ticket(0, self.meters.ordinary if costs is None else costs), now)
 
     # ---- helpers -------------------------------------------------------------------------------
 
@@ -395,29 +352,14 @@ class HostLimiter:
         """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
         return _prune(self._holders) or _prune(self._queue)
 
-    def _named(self, option: str, cost: int | Mapping[str, int]) -> Mapping[str, int]:
-        """Return a cost by budget, checked."""
-        named = cost if isinstance(cost, Mapping) else {"requests": cost}
-        for unit, amount in named.items():
-            integer(amount, f"{option}[{unit!r}]", 0)
-            if unit not in self._units and unit != "requests":
-                known = ", ".join(sorted({*self._units, "requests"}))
-                raise OptionsError(option, unit, f"one of the budgets {known}", reason="no rate counts this")
-        return named
-
     def _earliest(self, ticket: Ticket, now: int) -> int:
         start = max(now, self.hold)
         if self.gap.width:
             start = max(start, self.gap.earliest(now))
-        for meter, cost in zip(self._meters, ticket.costs, strict=True):
-            if cost and (earliest := meter.earliest(now, cost)) > start:
-                start = earliest
-        return start
+        return max(start, self.meters.earliest(ticket.costs, now))
 
     def _grant(self, ticket: Ticket) -> None:
-        for meter, cost in zip(self._meters, ticket.costs, strict=True):
-            if cost:
-                meter.reserve(cost)
+        self.meters.reserve(ticket.costs)
         self._begin(ticket)
 
     def _begin(self, ticket: Ticket) -> None:
@@ -432,31 +374,7 @@ class HostLimiter:
 
     def _undo(self, ticket: Ticket) -> None:
         self.gap.undo()
-        for meter, cost in zip(self._meters, ticket.costs, strict=True):
-            if cost:
-                meter.undo(cost)
-
-    def _date(self, ticket: Ticket, now: int, *, at_answer: bool) -> None:
-        marks: list[int | None] = ticket.marks if at_answer else [None] * len(self._meters)
-        for position, meter in enumerate(self._meters):
-            cost = ticket.charged[position]
-            if cost and self._at_answer[position] is at_answer:
-                marks[position] = meter.start(now, cost)
-        ticket.marks = marks
-
-    def _charge(self, ticket: Ticket, position: int, real: int, now: int) -> None:
-        """Correct what `ticket` is charged with at one meter."""
-        meter, before, mark = self._meters[position], ticket.charged[position], ticket.marks[position]
-        ticket.charged = (*ticket.charged[:position], real, *ticket.charged[position + 1 :])
-        if mark is not None:
-            meter.settle(mark, real - before)
-            return
-        if before:
-            meter.undo(before)
-        if real:
-            meter.reserve(real)
-            if not (self._at_answer[position] and ticket.state is State.STARTED):  # else the answer will date it
-                ticket.marks[position] = meter.start(now, real)
+        self.meters.undo(ticket.costs)
 
     def _leave(self, ticket: Ticket, state: State) -> None:
         """Take a waiting ticket out of the queue; its entries are stale from here."""
