@@ -18,7 +18,11 @@ from benchmarks import peers
 from comity import AsyncClient, Request, Timeout
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.base import Base
-from comity.engine.call import Slot
+from comity.client.headers import Headers
+from comity.client.response import Response
+from comity.client.transport import Transport
+from comity.engine.call import Exchange, Slot
+from comity.policy.outcome import Outcome
 
 MOST = 500
 """Requests in flight at most."""
@@ -28,19 +32,34 @@ Client = Callable[[str, str], AbstractAsyncContextManager[Get]]
 """Takes a server's URL, without a slash at the end, and a path."""
 
 
+class Instant:
+    """A transport that has every answer at hand: what is left is what comity does around a transport."""
+
+    async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:  # noqa: ARG002 - as a Transport
+        """Answer at once."""
+        slot.time_left()
+        slot.sent()
+        slot.answered()
+        answer = Response(200, Headers([("content-type", "application/json")]), b"{}", request=request)
+        return Exchange(outcome=Outcome(status=200), value=answer)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
 @asynccontextmanager
-async def comity(url: str, path: str) -> AsyncIterator[Get]:
+async def comity(url: str, path: str, *, over: Transport | None = None) -> AsyncIterator[Get]:
     """Run a client with everything on: two rates, a bound, retries, all timeouts and a deadline; nothing waits."""
     limits = Timeout(request=30, attempt=60)
     rates = ["90000/s", "5000000/min"]
-    async with AsyncClient(url, rate=rates, concurrency=MOST, timeout=limits, deadline=60) as client:
+    async with AsyncClient(url, rate=rates, concurrency=MOST, timeout=limits, deadline=60, transport=over) as client:
         yield partial(client.get, path)
 
 
 @asynccontextmanager
-async def transport(url: str, path: str) -> AsyncIterator[Get]:
+async def transport(url: str, path: str, *, alone: Transport | None = None) -> AsyncIterator[Get]:
     """The same bytes on the wire, from a new request each time; no policy."""
-    alone = AiohttpTransport()
+    alone = alone or AiohttpTransport()
     limits, slot, headers = Timeout(), cast("Slot", _FreeSlot()), Base(url, None).place(url)[1]
     yield lambda: alone.send(Request("GET", f"{url}{path}", defaults=headers), limits, slot)
     await alone.aclose()
