@@ -129,7 +129,11 @@ class Dispatcher:
             if self._cookies is not None:
                 self._cookies.take(exchange, self._clock.wall())
         response = exchange.value
-        if response is not None and response.status_code != 200:
+        if response is None:
+            return
+        if response.status_code == 200:
+            slot.listen(200, response.headers.pairs)
+        else:
             slot.hear(response.status_code, response.headers.pairs)
             if slot.retry_after is not None:
                 response.retry_after = slot.retry_after / 1e9

@@ -60,6 +60,7 @@ class PolicyOptions(TypedDict, total=False):
     deadline: Seconds | None
     header_names: HeaderNames | None
     group: str | None
+    obey_quotas: bool
     retry_budget: RetryBudget | bool | None
     hedge: Hedge | None
     usage: UsageGiven | None

@@ -11,8 +11,9 @@ import msgspec
 from comity.engine.gate import Gate
 from comity.errors import RequestError
 from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
-from comity.policy.headers import read_hints
+from comity.policy.headers import Hints, read_hints
 from comity.policy.outcome import Outcome, asks_again
+from comity.policy.quotas import Quota
 from comity.policy.retry import Retry
 from comity.policy.ticket import State, Ticket
 from comity.policy.usage import Usage
@@ -169,15 +170,29 @@ class Slot(msgspec.Struct, eq=False):
         if self.heard:
             return
         self.heard = True
-        self.retry_after = self.hint(status, headers)
+        hints = self._hints(status, headers)
+        self.retry_after = hints.retry_after
+        if hints.quotas:
+            self._announce(hints.quotas)
         if self.streamed or (asks_again(status) and not self.whole):
             self.again = self._decide(Outcome(status=status, retry_after=self.retry_after))
 
     def hint(self, status: int, headers: Iterable[tuple[str, str]]) -> int | None:
         """Return how long an answer of that status asks to wait, ns, None when it names no time."""
+        return self._hints(status, headers).retry_after
+
+    def listen(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        """Search an answer that is none of those for `hear` for what it announces, if this host does such a thing."""
+        if self._gate.core.spread.listens() and (quotas := self._hints(status, headers).quotas):
+            self._announce(quotas)
+
+    def _hints(self, status: int, headers: Iterable[tuple[str, str]]) -> Hints:
         gate = self._gate
-        names = gate.core.policy.header_names
-        return read_hints(headers, status=status, wall=gate.clock.wall(), names=names).retry_after
+        return read_hints(headers, status=status, wall=gate.clock.wall(), names=gate.core.policy.header_names)
+
+    def _announce(self, quotas: Iterable[Quota]) -> None:
+        core = self._gate.core
+        self._gate.change(lambda now: core.announced(self.ticket, quotas, now))
 
     @property
     def usage(self) -> Usage | None:

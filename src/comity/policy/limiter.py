@@ -25,6 +25,8 @@ from comity.policy.hedge import Latencies
 from comity.policy.meters import Meters
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
+from comity.policy.quotas import Quota
+from comity.policy.spread import SHORT, Spread
 from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.turns import Turns
 from comity.policy.windows import NEVER
@@ -54,7 +56,8 @@ class HostLimiter:
         self.pause = Pause(self._limit)
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
-        self._controls: tuple[Control, ...] = (self.pause,)
+        self.spread = Spread(SHORT if policy.knows_rate else 0)
+        self._controls: tuple[Control, ...] = (self.pause, self.spread)
         self.running = 0
         """How many hold a slot."""
         self._resting = 0
@@ -130,11 +133,11 @@ class HostLimiter:
                     for reserved in windows[: windows.index(window)]:
                         reserved.undo(1)
                     return False
-            self._begin(ticket)
+            self._begin(ticket, now)
         elif self._earliest(ticket, now) > now:
             return False
         else:
-            self._grant(ticket)
+            self._grant(ticket, now)
         if turns is not None:
             turns.free -= 1
         if ticket.enqueued_at is None:
@@ -198,7 +201,7 @@ class HostLimiter:
                 break
             heapq.heappop(heap)
             self._leave(ticket, State.GRANTED)
-            self._grant(ticket)
+            self._grant(ticket, now)
             granted.append(ticket)
         if self._turns and not in_line:
             self._turns.leave(self.name)
@@ -284,9 +287,18 @@ class HostLimiter:
         """
         if self.budget is not None:
             self.budget.succeeded()
+        if self.spread.cap == 1 and not self.spread.active:  # the probe after a reset told nothing more
+            self.spread.cap = NO_CAP
+            self.refresh()
         if (self.pause.cap != NO_CAP or self.gap.learned) and ticket.started_at >= self.pause.until:
             self.gap.succeeded()
             self.pause.succeeded()
+            self.refresh()
+
+    def announced(self, ticket: Ticket, quotas: Iterable[Quota], now: int) -> None:
+        """Take what an answer says is left of the host's quotas."""
+        if self.policy.obey_quotas:
+            self.spread.hear(quotas, ticket.rank, now, self.queued)
             self.refresh()
 
     def failed(self) -> None:
@@ -326,7 +338,14 @@ class HostLimiter:
 
     def idle(self, now: int) -> bool:
         """Whether forgetting this limiter loses nothing."""
-        if self.running or self.queued or self.aside or self.hold > now or not self.gap.idle(now):
+        if (
+            self.running
+            or self.queued
+            or self.aside
+            or self.hold > now
+            or not self.gap.idle(now)
+            or not self.spread.idle
+        ):
             return False
         return (self.budget is None or self.budget.idle(now)) and self.meters.idle(now)
 
@@ -358,15 +377,20 @@ class HostLimiter:
             start = max(start, self.gap.earliest(now))
         return max(start, self.meters.earliest(ticket.costs, now))
 
-    def _grant(self, ticket: Ticket) -> None:
+    def _grant(self, ticket: Ticket, now: int) -> None:
         self.meters.reserve(ticket.costs)
-        self._begin(ticket)
+        self._begin(ticket, now)
 
-    def _begin(self, ticket: Ticket) -> None:
+    def _begin(self, ticket: Ticket, now: int) -> None:
         """Begin an attempt that has reserved its cost at every meter."""
         ticket.started_at = NOT_STARTED
         ticket.charged = ticket.costs
         self.gap.reserve()
+        spread = self.spread
+        spread.granted = ticket.rank = spread.granted + 1
+        if spread.active:
+            spread.grant(now, self.queued)
+            self.refresh()
         if ticket.holds_slot:
             self._resting -= 1
         else:

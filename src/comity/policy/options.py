@@ -43,6 +43,8 @@ class Policy:
         header_names: the API's own names of quota headers, besides the usual ones.
         group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
             limiters of their own, each with these rules; those without such a value share one.
+        obey_quotas: spread what answers announce to be left of a quota over the time to its reset, when more is wanted, and
+            wait for the reset when nothing is left; with a `rate`, those quotas that are reset later than in 10 s.
         retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None for
             no such bound.
         hedge: when an idempotent request that is late is sent once more beside itself; see `Hedge`. It is paid from the
@@ -70,6 +72,7 @@ class Policy:
     deadline: float | None
     header_names: HeaderNames | None
     group: str | None
+    obey_quotas: bool
     retry_budget: RetryBudget | None
     hedge: Hedge | None
     usage: Usage | None
@@ -94,6 +97,7 @@ class Policy:
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,
         group: str | None = None,
+        obey_quotas: bool = True,
         retry_budget: RetryBudget | bool | None = None,
         hedge: Hedge | None = None,
         usage: Usage | UsageGiven | None = None,
@@ -122,6 +126,7 @@ class Policy:
             deadline=end,
             header_names=header_names,
             group=group,
+            obey_quotas=flag(obey_quotas, "obey_quotas"),
             retry_budget=_budget(retry_budget) or (None if hedge is None else RetryBudget()),
             hedge=hedge,
             usage=settled,
@@ -133,11 +138,14 @@ class Policy:
         )
 
     @property
+    def knows_rate(self) -> bool:
+        """Whether a rate of requests is given."""
+        return any(rate.unit == "requests" for rate in self.rate)
+
+    @property
     def learns_gap(self) -> bool:
         """Whether 429s widen the gap between starts."""
-        if self.learn_gap is not None:
-            return self.learn_gap
-        return all(rate.unit != "requests" for rate in self.rate)
+        return not self.knows_rate if self.learn_gap is None else self.learn_gap
 
     def replace(self, **changes: object) -> Policy:
         """Return a copy with some options changed.

@@ -1,7 +1,7 @@
 """Spread: what a server announces to be left of its quotas, so that it need not refuse.
 
-Theory. An answer says: `left` more requests until `reset`. It was written when that request was judged, so what has
-started since counts against it, and what an earlier request's answer says is older news. With nothing left nobody starts
+Theory. An answer says: `left` more requests until `reset`. It was written when that request was judged, so what was
+let through since counts against it, and what an earlier request's answer says is older news. With nothing left nobody starts
 before the reset. While requests queue for more than is left, or less than a tenth of the limit is left, what is left is
 spread evenly over the time to the reset instead of being spent at once: the next window is shared with whoever else uses the
 key, and one late answer does not cost a refusal.
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from comity.policy.pause import NO_CAP
 from comity.policy.quotas import Quota
+from comity.policy.units import NS
 
 LITTLE = 10
 """Below a LITTLE-th of the limit what is left is spread, however few wait."""
@@ -40,60 +41,83 @@ class _Told:
     reset: int
 
 
+SHORT = 10 * NS
+"""Where a rate is known, quotas that are reset sooner are left to it, ns: a reset is told in whole seconds, rounded up, so for
+short windows the rate knows better."""
+
+ALWAYS = 8
+"""So many answers of a host are searched for announcements at first, ..."""
+
+SELDOM = 64
+"""... and if there were none, one in so many from then on."""
+
+
 class Spread:
-    """The earliest next start, and a cap, by what was announced.
+    """The earliest next start, and a cap, by what was announced. A `Control`.
+
+    Args:
+        least: quotas that are reset sooner say nothing, ns.
 
     Attributes:
         until: no start before this time, ns.
         cap: how many may run at once.
+        granted: how many were let through.
     """
 
-    __slots__ = ("_starts", "_told", "cap", "until")
+    __slots__ = ("_least", "_silent", "_told", "cap", "granted", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = 0) -> None:
+        self._least = least
         self.until = 0
         self.cap = NO_CAP
-        self._starts = 0
+        self.granted = self._silent = 0
         self._told: dict[str, _Told] = {}
+
+    @property
+    def active(self) -> bool:
+        """Whether anything was announced that still counts."""
+        return bool(self._told)
+
+    def listens(self) -> bool:
+        """Whether the next answer is to be searched for announcements."""
+        self._silent += 1
+        return self._silent <= ALWAYS or self._silent % SELDOM == 0
 
     @property
     def idle(self) -> bool:
         """Whether nothing is known that a new one would not know."""
         return not self._told and self.cap == NO_CAP
 
-    def start(self, now: int, waiting: int) -> int:
-        """Note that a request started.
+    def grant(self, now: int, waiting: int) -> None:
+        """Note that a request was let through while anything announced counts; `granted` is up already.
 
         Args:
             now: ns.
             waiting: how many wait for their turn.
-
-        Returns:
-            Its rank, for `hear`.
         """
-        self._starts += 1
-        if self._told:
-            for told in self._told.values():
-                told.left -= 1
-            self._pace(now, waiting)
-        return self._starts
+        for told in self._told.values():
+            told.left -= 1
+        self._pace(now, waiting)
 
     def hear(self, quotas: Iterable[Quota], rank: int, now: int, waiting: int) -> None:
         """Take what an answer announced.
 
         Args:
             quotas: those it named.
-            rank: of its request.
+            rank: how many had been let through with its request.
             now: when it came, ns.
             waiting: how many wait for their turn.
         """
         news = False
         for quota in quotas:
-            if quota.remaining is None or quota.reset is None or (quota.unit != "requests" and quota.remaining):
+            self._silent = 0
+            if quota.remaining is None or quota.reset is None or quota.reset < self._least:
                 continue
+            if quota.unit != "requests" and quota.remaining:
+                continue  # how many requests these are worth is not known
             told = self._told.get(quota.name)
             if told is None or rank >= told.rank:
-                left = quota.remaining - (self._starts - rank)
+                left = quota.remaining - (self.granted - rank)
                 self._told[quota.name] = _Told(rank, left, quota.limit, now + quota.reset)
                 news = True
         if news:

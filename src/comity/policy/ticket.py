@@ -47,6 +47,7 @@ class Ticket(msgspec.Struct, eq=False):
         not_before: ns; until then it waits aside and holds up nobody (a backoff).
         place: the number of its entry in the queue, 0 when it does not wait.
         charged, marks: what the attempt under way, or the last one, is charged with at each meter, and where.
+        rank: how many had been let through with it, at its last grant.
         started_at: when that attempt started, ns, or NOT_STARTED.
         holds_slot: it keeps its slot between two attempts.
         waiter: belongs to the engine: how to tell the one who waits.
@@ -61,6 +62,7 @@ class Ticket(msgspec.Struct, eq=False):
     place: int = 0
     charged: tuple[int, ...] = ()
     marks: list[int | None] = msgspec.field(default_factory=list)
+    rank: int = 0
     started_at: int = NOT_STARTED
     holds_slot: bool = False
     waiter: Any = None
