@@ -1,6 +1,6 @@
 # Each target sets up what it needs in .venv; the stamps make the second run quick.
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench docs
+.PHONY: help install run test check bench judge docs
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ check: .venv/.dev ## Lint, types, import contracts, generated docs, the wheel
 
 bench: .venv/.bench ## Measure comity beside its peers
 	@.venv/bin/python benchmarks/run.py
+
+judge: .venv/.base ## Score adaptive control by the judge that COMITY_JUDGE names
+	@.venv/bin/python benchmarks/judge.py
 
 docs: .venv/.dev ## Write the generated documents again
 	@scripts/docs

@@ -1,0 +1,89 @@
+"""Ema: an adaptive control that compares each latency with the running average.
+
+    below `ignore_below`                headroom: no part of the average; one step up
+    up to `congestion_ratio` averages   good: averaged with weight ALPHA; one step up
+    above                               congested: no part of the average, or congestion would become what is usual;
+                                        `breach_limit` of them in a row cut the limit by `decrease_factor`
+
+A step never leads above the host's limit, a cut takes at least one slot and never leads below `min_concurrency`.
+"""
+
+from __future__ import annotations
+
+from comity.policy.adaptive import Adaptive
+from comity.policy.controller import Ending, Start
+from comity.policy.windows import NEVER
+
+ALPHA = 0.2
+"""The weight of a new sample in the average."""
+
+
+class Ema:
+    """See `Controller`; it holds back nothing in time.
+
+    Args:
+        options: of algorithm "ema".
+        concurrency: the host's limit.
+    """
+
+    until = 0
+    wake = NEVER
+    paces = False
+    rate: float | None = None
+
+    __slots__ = ("_average", "_breaches", "_maximum", "_options", "_rank", "cap", "use_ttfb")
+
+    def __init__(self, options: Adaptive, concurrency: int) -> None:
+        self._options, self._maximum = options, concurrency
+        initial = options.initial_concurrency
+        self.cap = concurrency if initial is None else initial
+        self.use_ttfb = bool(options.use_ttfb)
+        self._average = 0.0
+        self._breaches = self._rank = 0
+
+    @property
+    def limit(self) -> float:
+        """The present limit of concurrency."""
+        return float(self.cap)
+
+    @property
+    def floor(self) -> float:
+        """The average latency, ns; 0 while unknown."""
+        return self._average
+
+    def begin(self, running: int, now: int) -> Start:
+        """Note a start; see `Controller`."""
+        self._rank += 1
+        return self._rank - 1, running, now
+
+    def end(self, start: Start, now: int, ending: Ending, latency: int | None, hint: int | None) -> None:  # noqa: ARG002
+        """Note an end; see `Controller`. Only answers with a latency are samples."""
+        if ending is Ending.OK and latency is not None:
+            self._sample(latency)
+
+    def tick(self, now: int) -> None:
+        """Do nothing: time alone changes nothing here."""
+
+    def announce(self, remaining: int, reset: int, now: int) -> None:
+        """Take no notice: this control has no law for rates."""
+
+    def _sample(self, latency: int) -> None:
+        options = self._options
+        assert options.congestion_ratio is not None
+        assert options.breach_limit is not None
+        assert options.increase_step is not None
+        if latency >= options.ignore_below_ns:
+            if self._average and latency > self._average * options.congestion_ratio:
+                self._breaches += 1
+                if self._breaches >= options.breach_limit:
+                    self._breaches = 0
+                    self._cut()
+                return
+            self._average += ALPHA * (latency - self._average) if self._average else latency
+        self._breaches = 0
+        self.cap = min(self._maximum, self.cap + options.increase_step)
+
+    def _cut(self) -> None:
+        factor, least = self._options.decrease_factor, self._options.min_concurrency
+        assert factor is not None
+        self.cap = max(least, min(self.cap - 1, int(self.cap * factor)))

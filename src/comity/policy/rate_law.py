@@ -1,0 +1,225 @@
+"""RateLaw: how many per second, learned from refusals (429), or told by the server.
+
+Theory. An episode of refusals begins with the first refusal of a request that started after the last episode ended;
+refusals of what was under way anyway tell nothing new. While it lasts one probe at a time goes out, at growing distance or
+when the server said; the first that is accepted ends it. Whatever counts at the server, a bucket or a window, stands at
+the same mark whenever an episode ends. So what was accepted between two such ends, over the time between them, is the rate
+R at which it refills, whatever its size. Then the pace is, for the time t in which the pace itself held requests back,
+
+    SAFE * R + CREEP * sqrt(R) * t           for t < 8 s, so slowly that a refusal is rare
+    that at 8 s * e^(x + x^2)                from then on, x = (t - 8 s) / 8 s, in case that R grew
+
+R so measured is too low when the store at the server ran over because the pace was low. The largest R that explains why
+the fast growth met a refusal no sooner is then better: what was sent beyond it is what the server can have had in store.
+A bucket stores what was accepted before the very first refusal. A window is known by refusals that last although several
+requests' worth of time passed; it stores what its limit is above the pace, and episodes closer than its length say nothing.
+
+A server that announces what is left needs no guess: 1.15 times what is left over the time to its reset, and nothing at 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+NS = 1e9
+SAFE = 0.97
+CREEP = 0.03
+LEAP_AFTER, LEAP = 8.0, 8.0
+"""Seconds of the slow growth, and the unit of the fast."""
+FASTEST = 5.0
+"""The largest x."""
+PRIOR = 2.0
+"""The estimate before counts like so many accepted requests against a new one."""
+FIRST_WAIT, LEAST_WAIT, MOST_WAIT = 250_000_000, 50_000_000, 1_000_000_000
+"""The wait before the first probe while no rate is known, and bounds of every wait that the server did not name."""
+PROBE_AFTER = 2.0
+"""With a known rate the first probe goes out when so many requests' worth of time has passed."""
+PATIENCE = 5_000_000_000
+"""A probe without an answer holds others back for so long."""
+BARREN = 4.0
+"""Refusals over so many requests' worth of time tell a window from a bucket, ..."""
+LONG_HINT = 5_000_000_000
+"""... and so does a server that names a wait of so long."""
+GREW = 1.2
+"""The growth of the pace from which R may have been too low."""
+STEPS, HALVINGS = 40, 16
+"""The accuracy with which it is found out."""
+ANNOUNCED = 1.15
+STALE = 1_000_000_000
+"""What was announced still holds so long after its reset."""
+EVERY = 100_000_000
+"""The pace is worked out so often."""
+
+
+class RateLaw:
+    """The earliest next start.
+
+    Attributes:
+        rate: R, requests per second; None while unknown.
+        refused: an episode is under way.
+        until: ns.
+    """
+
+    __slots__ = (
+        "_announced",
+        "_announced_until",
+        "_barren",
+        "_began",
+        "_gap",
+        "_gap_until",
+        "_mark",
+        "_paced_for",
+        "_paced_from",
+        "_probe_from",
+        "_refusals",
+        "_store",
+        "_wait",
+        "_window",
+        "rate",
+        "refused",
+        "until",
+    )  # fmt: skip
+
+    def __init__(self, now: int) -> None:
+        self.rate: float | None = None
+        self.refused = False
+        self.until = now
+        self._mark = 0, now  # what was accepted, and when, as the last episode ended
+        self._store = 0.0, 1.0  # what was accepted before the first refusal of all, and in how many seconds
+        self._window = 0.0  # the length of the server's window, s; 0: it is no window
+        self._refusals = 0
+        self._probe_from = 0  # the first rank that is not of before the episode
+        self._began = self._barren = 0
+        self._wait = FIRST_WAIT
+        self._paced_from, self._paced_for = now, 0.0
+        self._gap = self._gap_until = 0
+        self._announced: float | None = None
+        self._announced_until = 0
+
+    def begin(self, now: int) -> None:
+        """Note a start."""
+        if self.refused:
+            self.until = now + PATIENCE
+            return
+        if self.rate is None and self._announced is None:
+            return
+        if now >= self._gap_until:
+            self._plan(now)
+        idle = now - self.until
+        if idle > 0:
+            self._paced_from += idle
+            self.until = now + self._gap
+        else:
+            self.until += self._gap
+
+    def accept(self, rank: int, now: int, following: int) -> None:
+        """Note that start `rank` was no refusal; it may end an episode. `following` is the rank of the next start."""
+        if not self.refused or rank < self._probe_from:
+            return
+        self.refused = False
+        accepted, (before, then) = following - self._refusals, self._mark
+        count, span = max(1, accepted - before), max(1, now - then) / NS
+        if not self._window and self._barren * (self.rate or count / span) >= BARREN * NS:
+            self._window = span
+        if self.rate is None:
+            self.rate = self._first(count / span)
+        elif span >= self._window:
+            measured = (count + PRIOR) / (span + PRIOR / self.rate)
+            self.rate = max(measured, self._grown(self.rate))
+        if span >= self._window:
+            self._mark = accepted, now
+        self._paced_from = now
+        self._plan(now)
+        self.until = now + self._gap
+
+    def refuse(self, rank: int, started: int, now: int, following: int, hint: int | None) -> None:
+        """Note a refusal.
+
+        Args:
+            rank: of the start that was refused.
+            started: when it was, ns.
+            now: ns.
+            following: the rank of the next start.
+            hint: the wait that the server named, ns, or None.
+        """
+        self._refusals += 1
+        if self.refused and rank >= self._probe_from:
+            self._barren = max(self._barren, started - self._began)
+            self._wait = min(MOST_WAIT, self._wait * 2)
+            self.until = now + (self._wait if hint is None else hint)
+        elif self.refused or rank < self._probe_from:
+            if hint is not None:
+                self.until = max(self.until, now + hint)
+        else:
+            self._begin_episode(rank, started, now, hint)
+            self._probe_from = following
+
+    def crowded(self) -> None:
+        """Note a refusal that was about how many run at once."""
+        self._refusals += 1
+
+    def announce(self, remaining: int, reset: int, now: int) -> None:
+        """Take over what the server says is left, until its reset in so many ns."""
+        self._announced_until = now + reset + STALE
+        self._gap_until = 0
+        if remaining <= 0:
+            self.until = max(self.until, now + reset)
+        elif reset > 0:
+            self._announced = ANNOUNCED * remaining / (reset / NS)
+
+    def pace(self, now: int) -> float:
+        """Return the present pace, starts per second."""
+        if self._announced is not None:
+            if now < self._announced_until:
+                return self._announced
+            self._announced = None
+        return math.inf if self.rate is None else _pace(self.rate, (now - self._paced_from) / NS)
+
+    # ---- helpers
+
+    def _begin_episode(self, rank: int, started: int, now: int, hint: int | None) -> None:
+        self.refused = True
+        self._began = now
+        self._barren = hint if hint is not None and hint >= LONG_HINT else 0
+        self._paced_for = max(0, now - self._paced_from) / NS
+        if self.rate is None:
+            before, then = self._mark
+            self._store = float(rank + 1 - self._refusals - before), max(1, started - then) / NS
+            self._wait = FIRST_WAIT
+        else:
+            self._wait = min(FIRST_WAIT, max(LEAST_WAIT, int(PROBE_AFTER * NS / self.rate)))
+        self.until = now + (self._wait if hint is None else hint)
+
+    def _first(self, least: float) -> float:
+        """Return the first estimate: between the rate with the episode in it and that before it, which had a full store."""
+        count, span = self._store
+        return least if self._window else math.sqrt(least * max(least, count / span))
+
+    def _grown(self, rate: float) -> float:
+        """Return the rate at which the server's store lasted until the growth of the pace met a refusal; 0: no growth."""
+        low, high = 0.0, _pace(rate, self._paced_for)
+        if high <= GREW * rate:
+            return 0.0
+        count, span = self._store
+        step = self._paced_for / STEPS
+        paces = [_pace(rate, step * k) for k in range(STEPS)]
+        for _ in range(HALVINGS):
+            guess = 0.5 * (low + high)
+            store = count * (1 - paces[0] / guess) if self._window else count - guess * span
+            if step * sum(pace - guess for pace in paces if pace > guess) > store:
+                low = guess
+            else:
+                high = guess
+        return low
+
+    def _plan(self, now: int) -> None:
+        self._gap = math.ceil(NS / self.pace(now))
+        self._gap_until = now + EVERY
+
+
+def _pace(rate: float, t: float) -> float:
+    pace = SAFE * rate + CREEP * math.sqrt(rate) * min(t, LEAP_AFTER)
+    if t <= LEAP_AFTER:
+        return pace
+    x = min(FASTEST, (t - LEAP_AFTER) / LEAP)
+    return pace * math.exp(x + x * x)
