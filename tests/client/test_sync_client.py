@@ -215,17 +215,16 @@ def test_ctrl_c_in_a_call_cancels_its_request_and_leaves_nothing_running(up, tar
     assert helpers() == []
 
 
-@pytest.mark.parametrize("target", ["/hang", "/hang?after=headers"])
 @pytest.mark.parametrize("streams", [False, True])
-def test_a_close_that_is_cut_short_does_not_say_of_what_was_sent_that_it_was_not(up, target, streams):
+def test_a_close_that_is_cut_short_does_not_say_of_what_was_sent_that_it_was_not(up, streams):
     errors: list[Exception] = []
 
     def post() -> None:
         try:
             if not streams:
-                api.post(target, content=b"pay")
+                api.post("/hang", content=b"pay")
             else:
-                with api.stream("POST", target, content=b"pay") as response:
+                with api.stream("POST", "/hang", content=b"pay") as response:
                     response.read()
         except comity.ComityError as error:
             errors.append(error)
