@@ -24,6 +24,7 @@ FIELDS = {
     "message": "what happened",
     "sent": "maybe",
     "phase": "idle",
+    "rule": "loopback",
     "seconds": 2.5,
     "waited": 1.5,
     "needed": 4.0,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SendFailed as SendFailed,
         StatusError as StatusError,
         StoreError as StoreError,
+        TargetBlocked as TargetBlocked,
         TimedOut as TimedOut,
     )
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
@@ -101,6 +102,7 @@ _HOMES = {
         "SendFailed",
         "StatusError",
         "StoreError",
+        "TargetBlocked",
         "TimedOut",
     ),
     "comity.policy.attempt": ("Attempt", "Timings"),

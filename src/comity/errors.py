@@ -6,6 +6,7 @@
     └─ RequestError                     one request did not come to a good end: .request, .attempts
        ├─ NotSent                       ... and no byte of it left
        │  ├─ InvalidRequest (ValueError)   it cannot be sent as it stands
+       │  ├─ TargetBlocked                 a guard lets nobody connect there: .rule
        │  ├─ QueueFull                     the limiter's queue is at its bound
        │  ├─ QueueTimeout                  its turn did not come in time: .waited
        │  ├─ ClientClosed                  the client was closed before its turn came
@@ -129,6 +130,18 @@ class NotSent(RequestError):
 
 class InvalidRequest(NotSent, ValueError):
     """The request cannot be sent as it stands; it is never retried."""
+
+
+class TargetBlocked(NotSent):
+    """A guard lets nobody connect to the target; it is never retried.
+
+    Attributes:
+        rule: why; it names no address, as what a name leads to may be an inside matter.
+    """
+
+    def __init__(self, message: str, *, rule: str, **common: Any) -> None:
+        super().__init__(message, **common)
+        self.rule = rule
 
 
 class QueueFull(NotSent):

@@ -9,7 +9,7 @@ import pytest
 
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.async_client import AsyncClient
-from comity.errors import ConnectFailed, TimedOut
+from comity.errors import ConnectFailed, TargetBlocked, TimedOut
 from comity.policy.backoff import Backoff
 from comity.policy.retry import Retry
 from comity.policy.timeouts import Timeout
@@ -124,3 +124,45 @@ async def test_several_addresses_are_tried_until_one_answers():
 
     async with Scripted(answer(ok())) as server, AsyncClient(transport=AiohttpTransport(resolve=two), retry=0) as api:
         assert (await api.get(f"http://api.test:{server.port}/")).ok
+
+
+class Judge:
+    """A guard that objects to the question of a number, from 1."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.asked: list[tuple[str, list[str]]] = []
+
+    def objection(self, host: str, addresses: list[str]) -> str | None:
+        self.asked.append((host, list(addresses)))
+        return "because" if len(self.asked) == self.at else None
+
+
+async def test_a_guard_is_asked_about_every_address_and_then_about_the_peer():
+    """SS-05"""
+    judge = Judge()
+
+    async def two(host: str, port: int):
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))
+            for address in ("127.0.0.2", LOOPBACK)
+        ]
+
+    transport = AiohttpTransport(resolve=two, guard=judge)
+    async with Scripted(answer(ok())) as server, AsyncClient(transport=transport, retry=0) as api:
+        for _ in range(2):  # the second goes by the same connection
+            assert (await api.get(f"http://api.test:{server.port}/")).ok
+    assert judge.asked == [("api.test", ["127.0.0.2", LOOPBACK]), ("api.test", [LOOPBACK])]
+
+
+@pytest.mark.parametrize(("at", "connections"), [(1, 0), (2, 1)])
+async def test_where_a_guard_objects_nothing_is_sent_and_it_is_final(at, connections):
+    """SS-07"""
+    transport = AiohttpTransport(resolve=Names(LOOPBACK), guard=Judge(at))
+    async with Scripted(answer(ok())) as server:
+        async with AsyncClient(transport=transport, retry=Retry(retries=3, backoff=AT_ONCE)) as api:
+            with pytest.raises(TargetBlocked, match=r"nobody connect there \(because\); nothing was sent") as caught:
+                await api.get(f"http://api.test:{server.port}/")
+        await server.until(lambda server: server.connections == connections and server.open == 0)
+        assert server.seen == []
+    assert (caught.value.rule, caught.value.sent, len(caught.value.attempts)) == ("because", "no", 1)

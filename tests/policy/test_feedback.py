@@ -121,7 +121,7 @@ def test_a_failure_breaks_the_row_of_successes_and_does_not_ramp(outcome):
     assert limiter.gap.learned == 0
 
 
-@pytest.mark.parametrize("failure", ["cancelled", "deadline"])
+@pytest.mark.parametrize("failure", ["blocked", "cancelled", "deadline"])
 def test_what_the_caller_broke_off_says_nothing_about_the_host(failure):
     limiter = host(concurrency=None)
     end_attempt(limiter, running(limiter), REFUSED, GiveUp("attempts", pause=NOW), NOW)

@@ -87,7 +87,7 @@ def test_an_answer_is_the_result_even_with_a_retry_after(status):
     assert after(status=404, retry_after=NS) is DONE
 
 
-@pytest.mark.parametrize("failure", ["bad", "deadline", "cancelled"])
+@pytest.mark.parametrize("failure", ["bad", "blocked", "deadline", "cancelled"])
 def test_a_broken_answer_and_the_callers_own_end_are_never_retried(failure):
     """CP-078 CP-079 PF-026: what the caller ended, or what cannot be decoded, stays as it is."""
     assert after(failure=failure) == GiveUp(failure)
@@ -463,7 +463,7 @@ outcomes = st.one_of(
     st.builds(Outcome, status=st.integers(100, 599), retry_after=st.none() | st.integers(0, 10**14)),
     st.builds(
         Outcome,
-        failure=st.sampled_from([*FAILURES, "bad", "deadline", "cancelled"]),
+        failure=st.sampled_from([*FAILURES, "bad", "blocked", "deadline", "cancelled"]),
         sent=st.sampled_from(["no", "maybe", "yes"]),
     ),
 )

@@ -10,6 +10,7 @@ import asyncio
 import threading
 
 from comity.client.dial import Dialer, Resolve
+from comity.client.guard import Guard
 from comity.client.opened import Streaming
 from comity.client.options import UNSET, Unset
 from comity.client.pool import Pool
@@ -38,9 +39,11 @@ class AiohttpTransport:
         tls: for the servers that are called; None trusts what the system trusts.
         proxy: URL of an http or https proxy through which every connection is tunnelled; the environment's is never used.
         resolve: finds the addresses of host names; None asks the system.
+        guard: judges whom a connection leads to, before it is opened and once more when it stands. What it refuses ends as
+            TargetBlocked and is not tried again.
 
     Raises:
-        OptionsError: `max_body` is no size, `tls` no `TLS(...)`, or `proxy` no such URL.
+        OptionsError: `max_body` is no size, `tls` no `TLS(...)`, or `proxy` no such URL, or there is a guard too.
     """
 
     extensions: frozenset[str] = frozenset()
@@ -53,11 +56,15 @@ class AiohttpTransport:
         tls: TLS | None = None,
         proxy: str | None = None,
         resolve: Resolve | None = None,
+        guard: Guard | None = None,
     ) -> None:
         if tls is not None and not isinstance(tls, TLS):
             raise OptionsError("tls", type(tls).__name__, "a TLS(...)")
+        if guard is not None and proxy is not None:
+            reason = "a proxy looks names up itself, where the guard sees no address"
+            raise OptionsError("proxy", None, reason=reason, secret=True)
         self._max_body = size(max_body, "max_body")
-        self._dialer = Dialer(tls=tls, proxy=Proxy.of(proxy), resolve=resolve)
+        self._dialer = Dialer(tls=tls, proxy=Proxy.of(proxy), resolve=resolve, guard=guard)
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._lock = threading.Lock()
         restart_in_children(self)

@@ -15,6 +15,7 @@ import aiohappyeyeballs
 from aiohappyeyeballs.types import AddrInfoType
 
 from comity.client.address import Origin
+from comity.client.guard import Guard, Objected
 from comity.client.layer import TlsLayer
 from comity.client.proxy import Proxy, ProxyFailed, Tunnel
 from comity.client.stopwatch import Stopwatch
@@ -35,18 +36,27 @@ class Dialer:
         tls: for the origins; None trusts what the system trusts.
         proxy: through which every connection goes; it is spoken to with the system's trust, whatever `tls` says.
         resolve: asked for the addresses of names; None asks the system.
+        guard: judges every address that a name has before any of them is tried, and the peer that was reached.
     """
 
-    def __init__(self, *, tls: TLS | None = None, proxy: Proxy | None = None, resolve: Resolve | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tls: TLS | None = None,
+        proxy: Proxy | None = None,
+        resolve: Resolve | None = None,
+        guard: Guard | None = None,
+    ) -> None:
         self._tls = tls
         self.proxy = proxy
         self._resolve = resolve
+        self._guard = guard
 
     async def dial(self, origin: Origin, time: Stopwatch, wire: Wire) -> None:
         """Open a connection and hand it to `wire`; `time` learns how long each phase took.
 
         Raises:
-            OSError: the name is unknown, nobody listens, TLS failed, or the proxy opened no tunnel.
+            OSError: the name is unknown, nobody listens, TLS failed, the proxy opened no tunnel, or the guard objects.
         """
         if self.proxy is None:
             sock = await self._reach(origin, time)
@@ -59,12 +69,28 @@ class Dialer:
         infos = await self._lookup(origin, time)
         if not infos:
             raise socket.gaierror(socket.EAI_NONAME, "the name has no address")
+        self._ask_guard(origin, infos)
         time.enter("connect")
         loop = asyncio.get_running_loop()
         try:
-            return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_EYEBALLS, loop=loop)
+            sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=_EYEBALLS, loop=loop)
         except RuntimeError as error:  # uvloop's word for a socket that cannot be used
             raise OSError(str(error)) from None
+        try:
+            self._ask_guard(origin, sock)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _ask_guard(self, origin: Origin, found: Sequence[AddrInfoType] | socket.socket) -> None:
+        """Ask about what was found: addresses, or a peer."""
+        if self._guard is None:
+            return
+        ends = [found.getpeername()] if isinstance(found, socket.socket) else [info[4] for info in found]
+        rule = self._guard.objection(origin.host, [str(end[0]) for end in ends])
+        if rule is not None:
+            raise Objected(rule)
 
     async def _lookup(self, origin: Origin, time: Stopwatch) -> Sequence[AddrInfoType]:
         host, port = origin.host, origin.port

@@ -20,13 +20,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from comity import redact
 from comity.client.codings import Damaged, Undecodable
+from comity.client.guard import Objected
 from comity.client.proxy import ProxyFailed
 from comity.client.request import Request
 from comity.client.tls import explain
 from comity.client.watch import Expired
 from comity.client.wire import Broken
 from comity.engine.moments import seconds_text
-from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TimedOut
+from comity.errors import BadResponse, ConnectFailed, ConnectionLost, RequestError, Sent, TargetBlocked, TimedOut
 from comity.policy.outcome import Failure
 
 _BYTES = re.compile(r": b['\"]")
@@ -76,6 +77,9 @@ def translate(error: Exception, progress: AttemptProgress, request: Request) -> 
         return "bad", "yes", BadResponse(text, request=request)
     if isinstance(error, Damaged):
         return "truncated", "yes", BadResponse(f"{line}: the answer is damaged: {error}", request=request)
+    if isinstance(error, Objected):
+        text = f"{line}: the guard lets nobody connect there ({error.rule}); nothing was sent"
+        return "blocked", "no", TargetBlocked(text, rule=error.rule, request=request)
     if not progress.connected:
         host = request.address.origin.authority
         text = f"{line}: no connection to {host}{_way(progress)} ({_detail(error)}); nothing was sent"

@@ -52,6 +52,6 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
         hinted = outcome.retry_after is not None
         until = max(now, pause or 0, block or 0)
         return limiter.refuse_until(ticket, now, until, refused=outcome.refused, hinted=hinted, block=block is not None)
-    if outcome.failure not in {"cancelled", "deadline"}:  # these two are the caller's doing
+    if outcome.failure not in {"blocked", "cancelled", "deadline"}:  # these are the caller's doing
         limiter.failed()
     return False

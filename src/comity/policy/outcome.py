@@ -8,12 +8,12 @@ import msgspec
 
 from comity.errors import Sent
 
-Failure = Literal["connect", "timeout", "lost", "truncated", "bad", "deadline", "cancelled"]
+Failure = Literal["connect", "timeout", "lost", "truncated", "bad", "blocked", "deadline", "cancelled"]
 """Why no (whole) answer came.
 
 connect: no connection.  timeout: a limit of the attempt ran out.  lost: the connection ended before the answer began.
-truncated: it ended within the answer.  bad: the answer is no HTTP or cannot be decoded.  deadline: the caller's own
-limit ran out.  cancelled: the caller gave up.
+truncated: it ended within the answer.  bad: the answer is no HTTP or cannot be decoded.  blocked: a guard let nobody connect.
+deadline: the caller's own limit ran out.  cancelled: the caller gave up.
 """
 
 

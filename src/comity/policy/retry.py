@@ -5,7 +5,8 @@
     408, 425, 5xx, no (whole) answer          retried if the request may be repeated: it is idempotent, carries a key, or
                                               nothing of it was sent
     any other answer                          Done, even with a Retry-After
-    broken answer, caller's cancel or limit   GiveUp
+    broken answer, a guard's veto             GiveUp
+    caller's cancel or limit                  GiveUp
 
 What a status decides is decided when the head of the answer is there, whatever becomes of the body.
 A Retry-After (or another hint) is the least wait and concerns the whole host; except on a 429 it never decides whether
@@ -35,13 +36,14 @@ _UNBOUNDED = 1 << 62
 """More attempts than anybody can make: a function alone says when to stop."""
 
 Why = Literal[
-    "attempts", "refusals", "method", "body", "retry_after", "deadline", "backoff", "budget", "bad", "cancelled"
-]
+    "attempts", "refusals", "method", "body", "retry_after", "deadline", "backoff", "budget", "bad", "blocked", "cancelled"
+]  # fmt: skip
 """Why a call is given up.
 
 attempts, refusals: used up.  method: not idempotent, and something may have been sent.  body: it cannot be sent twice.
 retry_after: the server named a time beyond `max_retry_after`.  deadline: the next send would come too late.
-backoff: the caller's function said so.  budget: the host's retries are spent.  bad: the answer is broken in itself.  cancelled: by the caller.
+backoff: the caller's function said so.  budget: the host's retries are spent.  bad: the answer is broken in itself.
+blocked: a guard let nobody connect.  cancelled: by the caller.
 """
 
 
@@ -271,7 +273,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     status = outcome.meaning
     if status is not None and not asks_again(status):
         return DONE
-    if outcome.failure in {"bad", "deadline", "cancelled"}:
+    if outcome.failure in {"bad", "blocked", "deadline", "cancelled"}:
         return GiveUp(outcome.failure)
     stop = _obstacle(retry, call, outcome)
     hint = None if status is None or outcome.retry_after is None else max(0, outcome.retry_after)

@@ -1,0 +1,3 @@
+"""Service: durable delivery of requests for programs in any language."""
+
+from __future__ import annotations

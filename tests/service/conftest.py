@@ -1,0 +1,16 @@
+"""What touches the wire is tested on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import uvloop
+
+BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+ON_THE_WIRE = {"test_guard"}
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item):
+    """Return the loops that a test runs on."""
+    return BOTH if item.path.stem in ON_THE_WIRE else {"asyncio": asyncio.new_event_loop}
