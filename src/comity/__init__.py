@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from comity.errors import (
         AuthFailed as AuthFailed,
         BadResponse as BadResponse,
+        BadSignature as BadSignature,
         ClientClosed as ClientClosed,
         ComityError as ComityError,
         ConnectFailed as ConnectFailed,
@@ -85,6 +86,7 @@ _HOMES = {
     "comity.errors": (
         "AuthFailed",
         "BadResponse",
+        "BadSignature",
         "ClientClosed",
         "ComityError",
         "ConnectFailed",

@@ -2,6 +2,7 @@
 
     ComityError
     ├─ OptionsError (ValueError)        an option's value cannot be used; nothing was started
+    ├─ BadSignature                     a webhook is not from whom it says, was changed, or is old
     ├─ StoreError                       a journal, database or HAR file refused; nothing acknowledged is lost
     └─ RequestError                     one request did not come to a good end: .request, .attempts
        ├─ NotSent                       ... and no byte of it left
@@ -79,6 +80,10 @@ class OptionsError(ComityError, ValueError):
         shown = option if secret else f"{option}={value!r}"
         what = f"{option} is missing" if missing else f"{shown} cannot be used"
         super().__init__(f"{what}: {'; '.join(filter(None, said))}")
+
+
+class BadSignature(ComityError):
+    """A webhook is not from whom it says, was changed on the way, or is too old."""
 
 
 class StoreError(ComityError):
