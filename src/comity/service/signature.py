@@ -51,10 +51,10 @@ class Signer:
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
-        listed = isinstance(keys, Sequence) and not isinstance(keys, str)
-        self._keys = tuple(_key(each) for each in keys) if listed else ()
-        if not self._keys:
+        given: object = keys
+        if not isinstance(given, Sequence) or isinstance(given, str) or not given:
             raise OptionsError("secrets", None, f"a list of secrets, each {_SECRET}", secret=True)
+        self._keys = tuple(_key(each) for each in given)
 
     def headers(self, delivery: str, at: int, payload: bytes) -> dict[str, str]:
         """Return the three headers of an attempt.
