@@ -44,6 +44,7 @@ from comity.policy.options import Policy
 
 MAX_BODY = 16 * 1024 * 1024
 _STDOUT = 1
+_REMEMBER_EVERY = 10.0
 _AHEAD = 8
 
 
@@ -71,6 +72,7 @@ class Job:
         max_body: most bytes of a body; a larger one is an error.
         progress: how progress is shown.
         har: a HAR file of every attempt; when it cannot be written on, the run goes on and says so at its end.
+        memory: where what hosts taught is kept for the next run.
         transport: what sends; by default an `AiohttpTransport` with `max_body`. It is closed at the end.
     """
 
@@ -93,6 +95,7 @@ class Job:
     max_body: int | None = MAX_BODY
     progress: Kind = "auto"
     har: str | None = None
+    memory: str | None = None
     transport: Transport | None = None
 
     def parser(self) -> RowParser:
@@ -182,11 +185,11 @@ async def _send(
     job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally, *, warnings: list[str]
 ) -> Runner:
     watched = Watched(job.transport or AiohttpTransport(max_body=job.max_body), tally, journal)
-    client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched)
+    client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched, memory=job.memory)
     sink = Sink(output, journal, ordered=job.ordered)
     runner = Runner(client, reader, sink, tally, _plan(job, journal))
     watched.parked, watched.settle, sink.failed = runner.parked, sink.settle, runner.fail
-    counting = asyncio.create_task(count(reader, tally))
+    beside = [asyncio.create_task(count(reader, tally)), asyncio.create_task(_remembering(client, warnings))]
     try:
         # A run that goes on leaves what it recorded before.
         with _recording(client, job.har, warnings, append=tally.before > 0), stopping(runner):
@@ -195,9 +198,23 @@ async def _send(
             async with shown.shown():
                 await runner.run()
     finally:
-        counting.cancel()
-        await client.aclose()
+        for task in beside:
+            task.cancel()
+        try:
+            await client.aclose()
+        except StoreError as error:
+            warnings.append(f"--memory: {error}")
     return runner
+
+
+async def _remembering(client: AsyncClient, warnings: list[str]) -> None:
+    """Write down now and then what the hosts taught, so that a kill loses little of it."""
+    try:
+        while True:
+            await asyncio.sleep(_REMEMBER_EVERY)
+            client.remember()
+    except StoreError as error:
+        warnings.append(f"--memory: {error}")
 
 
 @contextlib.contextmanager

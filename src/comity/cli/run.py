@@ -115,6 +115,14 @@ def run(
             help="Where answers tell what a row really took: tokens=usage.total_tokens. Repeatable, or joined by +.",
         ),
     ] = _LISTS,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_LIMITS,
+            help="Keep what is taken of each rate, pauses and what else hosts taught, for the next run.",
+        ),
+    ] = None,
     retries: Annotated[
         str | None,
         typer.Option(
@@ -243,6 +251,7 @@ def run(
             max_body=size(max_body, "--max-body") if max_body is not None else MAX_BODY,
             progress=parsing.progress(progress),
             har=har,
+            memory=memory,
         )
         code = loops.run(_estimate(job) if dry_run else _send(job))
     except OptionsError as error:

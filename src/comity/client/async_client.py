@@ -50,6 +50,7 @@ from comity.engine.call import Call
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.hosts import Hosts
 from comity.engine.mapping import reach
+from comity.engine.memory import Memory
 from comity.engine.observer import Observe
 from comity.engine.stats import Stats
 from comity.errors import OptionsError
@@ -94,6 +95,8 @@ class AsyncClient(Series):
             default, None for no bound. What is streamed or downloaded has none.
         transport: what sends; it is closed with the client. An `AiohttpTransport` by default, with `tls`, `proxy` and
             `max_body`, which belong to it.
+        memory: a file that is read now and written when the client is closed: what is taken of each rate, pauses, blocks
+            and what else the hosts taught, so that the next process neither exceeds a limit nor learns it anew.
         clock: what time it is; for tests.
         options: the options of `Policy`: rate, concurrency, min_gap, retry, timeout, deadline and so on.
 
@@ -125,6 +128,7 @@ class AsyncClient(Series):
         on_event: Observe | None = None,
         max_body: Size | Unset | None = UNSET,
         transport: Transport | None = None,
+        memory: str | PathLike[str] | None = None,
         clock: Clock = MONOTONIC,
         **options: Unpack[PolicyOptions],
     ) -> None:
@@ -133,7 +137,14 @@ class AsyncClient(Series):
         self._auth, self._cookies = auth_of(auth), jar_of(cookies)
         _check_auth(self._auth, self._base)
         rules = client_policy(policy, options, _OWN)
-        self._hosts = Hosts(rules, hosts, max_connections=max_connections, clock=clock, observe=on_event)
+        self._hosts = Hosts(
+            rules,
+            hosts,
+            max_connections=max_connections,
+            clock=clock,
+            observe=on_event,
+            memory=None if memory is None else Memory(memory),
+        )
         self._ahead = reach(self._hosts.rules.policies)
         self._engine = AsyncEngine(self._hosts)
         self._pauses = Pauses()
@@ -221,14 +232,26 @@ class AsyncClient(Series):
         """Return how many requests wait and run, and the state of every host."""
         return self._engine.stats()
 
+    def remember(self) -> None:
+        """Write the `memory`, if there is one, as closing does: for long runs, that a kill loses little.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        self._hosts.remember()
+
     async def aclose(self) -> None:
         """Refuse what waits or comes, let what is on the wire finish, then close the connections.
 
         It may be called again, also while it is under way.
+
+        Raises:
+            StoreError: the `memory` cannot be written; everything is closed nevertheless.
         """
         self._engine.close()
         self._pauses.close()
         await self._dispatcher.aclose()
+        self._hosts.remember()
 
     async def __aenter__(self) -> Self:
         return self

@@ -152,6 +152,10 @@ class Client:
         """Return how many requests wait and run, and the state of every host."""
         return self._api.stats()
 
+    def remember(self) -> None:
+        """Write the `memory`, if there is one; see `AsyncClient.remember`."""
+        self._api.remember()
+
     def close(self) -> None:
         """Refuse what waits or comes, let what is on the wire finish, then close the connections and end the thread.
 

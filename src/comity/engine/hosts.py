@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from comity.engine.clock import MONOTONIC, Clock
 from comity.engine.fork import restart_in_children
 from comity.engine.gate import Gate
+from comity.engine.memory import Memory
 from comity.engine.observer import Observe, observer
 from comity.engine.stats import Stats
 from comity.policy.host_key import Ask
 from comity.policy.host_rules import HostRules, PolicyGiven
 from comity.policy.limiter import HostLimiter
+from comity.policy.memory import recall, remember
 from comity.policy.options import Policy
 from comity.policy.turns import Turns
 from comity.policy.units import integer
@@ -32,6 +34,7 @@ class Hosts:
         max_connections: requests in flight over all hosts; when it is reached, hosts take turns. None: no bound.
         clock: what time it is.
         observe: called with every `Event`; what it raises is logged and goes no further.
+        memory: where what is learned is kept for the next process.
 
     Raises:
         OptionsError: a key is no host name, or a value cannot be used.
@@ -45,7 +48,9 @@ class Hosts:
         max_connections: int | None = 500,
         clock: Clock = MONOTONIC,
         observe: Observe | None = None,
+        memory: Memory | None = None,
     ) -> None:
+        self._memory = memory
         self.rules = HostRules(default, hosts)
         self.clock, self.observe = clock, observer(observe)
         self._bound = None if max_connections is None else integer(max_connections, "max_connections", 1)
@@ -80,6 +85,18 @@ class Hosts:
             hosts = {name: gate.tally.stats(gate.core, now) for name, gate in self._gates.items()}
         return Stats.of(hosts, unseen=self.rules.default.concurrency, bound=self._bound)
 
+    def remember(self) -> None:
+        """Write down what was learned, if there is a memory.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        if self._memory is None:
+            return
+        with self._lock:
+            self._keep(self._gates)
+        self._memory.save(self.clock.wall())
+
     def close(self) -> None:
         """Refuse everybody who waits or comes."""
         with self._lock:
@@ -97,6 +114,8 @@ class Hosts:
         gate = self._gates.get(name)
         if gate is None:
             core = HostLimiter(policy, now, turns=self._turns, name=name)
+            if self._memory is not None and (kept := self._memory.hosts.get(name)) is not None:
+                recall(core, kept, now, self.clock.wall())
             gate = self._gates[name] = Gate(core, self.clock, self._lock, self._turn)
             if self._closed:
                 core.close()
@@ -110,7 +129,15 @@ class Hosts:
 
     def _sweep(self, now: int) -> None:
         """Forget the limiters that hold nothing worth keeping; under the lock."""
-        self._gates = {name: gate for name, gate in self._gates.items() if gate.calls or not gate.core.idle(now)}
+        idle = {name: gate for name, gate in self._gates.items() if not gate.calls and gate.core.idle(now)}
+        self._keep(idle)
+        self._gates = {name: gate for name, gate in self._gates.items() if name not in idle}
         self._by_host = {}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._gates))
         self._sweep_after = now + SWEEP_EVERY * self._sweep_at
+
+    def _keep(self, gates: Mapping[str, Gate]) -> None:
+        """Hand what gates know to the memory."""
+        if self._memory is not None:
+            now, wall = self.clock.now(), self.clock.wall()
+            self._memory.keep({name: remember(gate.core, now, wall) for name, gate in gates.items()})

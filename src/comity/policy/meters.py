@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from comity.errors import OptionsError
 from comity.policy.rate import Rate
@@ -27,16 +27,18 @@ class Meters:
         plain: the meters, if each is an exact window in which an ordinary request costs 1 and starts at its first byte.
     """
 
-    __slots__ = ("_at_answer", "_most", "_units", "each", "minds_answers", "ordinary", "plain")
+    __slots__ = ("_at_answer", "_most", "_rates", "_units", "each", "minds_answers", "ordinary", "plain")
 
     def __init__(self, rates: Iterable[Rate], now: int) -> None:
         self.each: list[Meter] = []
+        self._rates: list[Rate] = []
         self._units: list[str] = []
         self._most: list[int] = []
         self._at_answer: list[bool] = []
         for rate in rates:
             for meter in meters(rate, now):
                 self.each.append(meter)
+                self._rates.append(rate)
                 self._units.append(rate.unit)
                 self._most.append(rate.max if rate.burst is None else rate.burst)
                 self._at_answer.append(rate.measured == "server" and not isinstance(meter, Spacing))
@@ -101,6 +103,22 @@ class Meters:
             for position, unit in enumerate(self._units):
                 if unit in named:
                     self._charge(ticket, position, named[unit], now)
+
+    def taken(self, now: int) -> dict[str, list[tuple[int, int]]]:
+        """Return what is open of each rate: (age in ns, cost), the oldest first."""
+        found = {name: meter.taken(now) for name, meter in self._named_meters()}
+        return {name: entries for name, entries in found.items() if entries}
+
+    def retake(self, taken: Mapping[str, Iterable[tuple[int, int]]], at: int) -> None:
+        """Take again what was open at `at`, ns; nothing else may have been taken."""
+        for name, meter in self._named_meters():
+            for age, cost in taken.get(name, ()):
+                meter.reserve(cost)
+                meter.start(at - age, cost)
+
+    def _named_meters(self) -> Iterator[tuple[str, Meter]]:
+        for rate, meter in zip(self._rates, self.each, strict=True):
+            yield f"{rate} {type(meter).__name__}", meter
 
     def idle(self, now: int) -> bool:
         """Whether nothing at all is taken."""

@@ -25,6 +25,9 @@ EXACT_UP_TO = 100_000
 
 GRAINS = 4096
 
+KEPT = 64
+"""About so many entries of a window are told of, each dated by the last start in it."""
+
 
 class Meter(Protocol):
     """What the limiter asks of every kind of rate."""
@@ -46,6 +49,9 @@ class Meter(Protocol):
 
     def idle(self, now: int, /) -> bool:
         """Whether nothing at all is taken."""
+
+    def taken(self, now: int, /) -> list[tuple[int, int]]:
+        """Return what has started and is still open: (age in ns, cost), the oldest first; never younger than it is told."""
 
 
 class SlidingWindow:
@@ -138,6 +144,18 @@ class SlidingWindow:
         self._expire(now)
         return not self.used and not self.times
 
+    def taken(self, now: int) -> list[tuple[int, int]]:
+        self._expire(now)
+        found: list[tuple[int, int]] = []
+        share = max(1, len(self.times) // KEPT)
+        for mark, start in enumerate(self.times, self.gone):
+            cost, age = self.odd.get(mark, 1), now - start
+            if (mark - self.gone) % share:
+                found[-1] = (age, found[-1][1] + cost)
+            else:
+                found.append((age, cost))
+        return [(age, cost) for age, cost in found if cost > 0]
+
     def _expire(self, now: int) -> None:
         times, odd, edge = self.times, self.odd, now - self.per
         while times and times[0] <= edge:
@@ -182,6 +200,10 @@ class FixedWindow:
     def idle(self, now: int) -> bool:
         self._roll(now)
         return not self._counted and not self._reserved
+
+    def taken(self, now: int) -> list[tuple[int, int]]:
+        self._roll(now)
+        return [(0, self._counted)] if self._counted > 0 else []  # when the next one's windows begin is not known
 
     def _roll(self, now: int) -> None:
         index = (now - self._anchor) // self.per
@@ -235,6 +257,10 @@ class TokenBucket:
     def idle(self, now: int) -> bool:
         return not self._reserved and self._tat <= now * self.limit
 
+    def taken(self, now: int) -> list[tuple[int, int]]:
+        owed = self._tat - now * self.limit
+        return [(0, -(-owed // self.per))] if owed > 0 else []
+
 
 class Spacing:
     """Even spacing: after a start of cost c the next may begin c * per / limit later, rounded up.
@@ -269,6 +295,9 @@ class Spacing:
 
     def idle(self, now: int) -> bool:
         return not self._reserved and self._free_at() <= now
+
+    def taken(self, now: int) -> list[tuple[int, int]]:
+        return [(now - self._last, self._cost)] if self._free_at() > now else []
 
     def _free_at(self) -> int:
         return self._last - (-self._cost * self.per // self.limit)
