@@ -3,7 +3,7 @@
     the body has `nextPollMs` (also within `data`)    that, times a random number in [0.8, 1.2)
     a Retry-After                                      that at least, up to 1.2 times as long
     both                                               the later
-    neither                                            2 s, after 5 s 4 s, after 15 s 8 s, after 30 s 16 s, spread alike
+    neither                                            by the time that has passed (`comity.policy.polling`), spread alike
     less than 0.1 s                                    0.1 s, unless the caller says that less is right (`every`)
 
 The spread keeps many clients that began together from asking together for ever. A Retry-After is the least wait by its
@@ -26,6 +26,7 @@ from comity.client.verbs import Ask
 from comity.engine.clock import Clock
 from comity.engine.moments import seconds_text
 from comity.errors import OptionsError, TimedOut
+from comity.policy.polling import by_elapsed
 from comity.policy.units import FOREVER, NS, Seconds, duration, plain_function, required, seconds
 
 Done = Callable[[Response], bool]
@@ -39,8 +40,6 @@ class PollOptions(RequestOptions, total=False):
     every: Seconds | None
 
 
-_STEPS = ((5.0, 2.0), (15.0, 4.0), (30.0, 8.0))
-_LONGEST_STEP = 16.0
 _LEAST = 0.1  # a server that says 0, or a rounded-down 1 ms, does not mean to be asked thousands of times a second
 
 
@@ -128,7 +127,7 @@ class Poll:
             return asked * (1.0 + 0.2 * draw)
         step = self._every
         if step is None:
-            step = next((wait for until, wait in _STEPS if elapsed < until), _LONGEST_STEP)
+            step = by_elapsed(seconds(elapsed)) / NS
         return step * (0.8 + 0.4 * draw)
 
     def _finished(self, response: Response) -> bool:
