@@ -63,7 +63,7 @@ def test_a_host_header_of_the_caller_stands_once():
         ({"Connection": "upgrade"}, "connection"),
         ({"Content-Length": "5"}, "content-length"),
         ([("Host", "a"), ("host", "b")], "host"),
-        ({"X": 1}, "X is a int"),
+        ({"X": 1}, "X is an int"),
         ({"X": "\ud800"}, "X holds half"),
         ({1: "a"}, "header name"),
     ],

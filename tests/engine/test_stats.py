@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from comity.engine.stats import HostStats, Stats, Tally
@@ -18,6 +20,15 @@ def test_sums_over_hosts():
     }
     stats = Stats.of(hosts)
     assert (stats.queued, stats.running, stats.concurrency, stats.hosts) == (11, 22, 33, hosts)
+
+
+def test_they_are_plain_values_for_json():
+    """CP-073"""
+    stats = Stats.of({"a": HostStats(queued=1, running=2, gap=0.5)}, bound=7)
+    row = json.loads(json.dumps(stats.as_dict()))
+    assert (row["queued"], row["running"], row["concurrency"]) == (1, 2, 7)
+    assert (row["hosts"]["a"]["gap"], row["hosts"]["a"]["concurrency"]) == (0.5, None)
+    assert row["hosts"]["a"] == stats.hosts["a"].as_dict()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comity.errors import OptionsError
-from comity.policy.naming import check_choice, check_names, unusable
+from comity.policy.naming import check_choice, check_names, type_of, unusable
 
 SECRET = "hunter2"
 
@@ -83,3 +83,11 @@ def test_a_value_without_secrets_is_kept_and_shown(value):
     error = unusable("rate", value, "another value")
     assert error.value is value
     assert f"rate={value!r} cannot be used" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(5, "an int"), (OSError(), "an OSError"), ([], "a list"), (b"s3cr3t", "a bytes"), (None, "None")],
+)
+def test_a_value_that_must_not_be_shown_is_told_by_its_type(value, said):
+    assert type_of(value) == said

@@ -20,6 +20,7 @@ from comity import redact
 from comity.client.content import encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
+from comity.policy.naming import type_of
 
 Params = Mapping[str, object] | Iterable[tuple[str, object]]
 """Query parameters: names to values, or pairs. A list is repeated, None is left out, True is "true"."""
@@ -107,7 +108,7 @@ def text(url: object) -> str:
     """
     if is_url(url):
         return str(url)
-    raise InvalidRequest(f"url is a {type(url).__name__}; text or an object of a class URL is needed")
+    raise InvalidRequest(f"url is {type_of(url)}; text or an object of a class URL is needed")
 
 
 def is_absolute(url: str) -> bool:
@@ -172,7 +173,7 @@ def join(base: str, url: str) -> str:
 
 def _check_text(url: object) -> None:
     if not isinstance(url, str):
-        raise InvalidRequest(f"url is a {type(url).__name__}; a text such as 'https://api.example/x' is needed")
+        raise InvalidRequest(f"url is {type_of(url)}; a text such as 'https://api.example/x' is needed")
 
 
 @lru_cache(maxsize=2048)
@@ -253,7 +254,7 @@ def _to_ascii(host: str, shown: str) -> str:
 
 def _param(name: object, value: object) -> list[tuple[str, str]]:
     if not isinstance(name, str):
-        raise InvalidRequest(f"params has a name that is a {type(name).__name__}; a text is needed")
+        raise InvalidRequest(f"params has a name that is {type_of(name)}; a text is needed")
     values: Sequence[object] = value if isinstance(value, (list, tuple)) else (value,)
     shown = f"params[{name!r}]"
     return [(_quoted(name, shown), _quoted(_param_text(name, item), shown)) for item in values if item is not None]
@@ -264,7 +265,7 @@ def _param_text(name: str, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise InvalidRequest(f"params[{name!r}] is a {type(value).__name__}; text, numbers and lists of them can be sent")
+    raise InvalidRequest(f"params[{name!r}] is {type_of(value)}; text, numbers and lists of them can be sent")
 
 
 def _quoted(text: str, shown: str) -> str:

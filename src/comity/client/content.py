@@ -6,6 +6,7 @@ import os
 from typing import Any, BinaryIO
 
 from comity.errors import InvalidRequest
+from comity.policy.naming import type_of
 
 Content = str | bytes | bytearray | memoryview | BinaryIO
 """What can be sent again: text (as UTF-8), bytes, or a file open for bytes, which is read at once."""
@@ -33,7 +34,7 @@ def bytes_of(content: object, what: str) -> bytes:
     if hasattr(content, "read"):
         return _read(content, what)
     raise InvalidRequest(
-        f"{what} is a {type(content).__name__}, which cannot be replayed on a retry; "
+        f"{what} is {type_of(content)}, which cannot be replayed on a retry; "
         'pass text, bytes or a file open for bytes, and join what comes in pieces, as b"".join(...)'
     )
 
@@ -58,7 +59,7 @@ def _read(file: Any, what: str) -> bytes:
     if isinstance(content, str):
         raise InvalidRequest(f"{what} is open as text; open it for bytes, with mode 'rb'")
     if not isinstance(content, (bytes, bytearray)):
-        raise InvalidRequest(f"{what} gives a {type(content).__name__} instead of bytes")
+        raise InvalidRequest(f"{what} gives {type_of(content)} instead of bytes")
     if len(content) > MOST_READ:
         raise InvalidRequest(
             f"{what} has {_size(file, len(content))} bytes to send, more than the {MOST_READ} that are read into memory; send it in parts"

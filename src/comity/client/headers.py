@@ -10,6 +10,7 @@ from comity import redact
 from comity.client.content import encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
+from comity.policy.naming import type_of
 from comity.policy.token import is_token
 
 HeaderInput = Mapping[str, "str | None"] | Iterable[tuple[str, "str | None"]]
@@ -130,7 +131,7 @@ def _checked(name: object, value: object) -> tuple[str, str | None]:
     if value is None:
         return name, None
     if not isinstance(value, str):
-        raise InvalidRequest(f"header {name} is a {type(value).__name__}; a text is needed")
+        raise InvalidRequest(f"header {name} is {type_of(value)}; a text is needed")
     if _FORBIDDEN.search(value):
         raise InvalidRequest(f"header {name} holds a control character (CR, LF and NUL cannot be sent)")
     if not value.isascii():

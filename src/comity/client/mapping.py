@@ -11,7 +11,7 @@ from comity.client.response import Response
 from comity.client.verbs import Ask
 from comity.engine.mapping import each_result
 from comity.errors import ClientClosed, InvalidRequest, OptionsError, RequestError
-from comity.policy.naming import check_choice
+from comity.policy.naming import check_choice, type_of
 from comity.policy.units import flag
 
 MapErrors = Literal["raise", "return"]
@@ -91,5 +91,5 @@ def _taken_apart(item: object) -> tuple[str, Url, Mapping[str, Any]]:
     if isinstance(item, (tuple, list)) and len(item) == 2:
         return item[0], item[1], {}
     raise InvalidRequest(
-        f"a request of map is a {type(item).__name__}; a URL, a (method, url) pair or a mapping with url is needed"
+        f"a request of map is {type_of(item)}; a URL, a (method, url) pair or a mapping with url is needed"
     )

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from comity.client.content import Content, bytes_of, encoded
 from comity.client.pairs import pairs_of
 from comity.errors import InvalidRequest
+from comity.policy.naming import type_of
 
 Field = str | bytes | int | float
 FormFields = Mapping[str, Field | Iterable[Field]] | Iterable[tuple[str, Field]]
@@ -61,7 +62,7 @@ def _fields(data: FormFields) -> Iterable[tuple[str, bytes]]:
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise InvalidRequest(f"a field of the form is named by a {type(name).__name__}; a text is needed")
+        raise InvalidRequest(f"a field of the form is named by {type_of(name)}; a text is needed")
     encoded(name, "the name of a field")
     return name
 
@@ -70,7 +71,7 @@ def _text(name: object, value: object) -> bytes:
     if isinstance(value, bool) or not isinstance(value, (str, bytes, int, float)):
         place = f"; a file belongs into files={{{name!r}: ...}}" if hasattr(value, "read") else ""
         raise InvalidRequest(
-            f"field {name!r} of the form is a {type(value).__name__}; text, bytes or a number is needed{place}"
+            f"field {name!r} of the form is {type_of(value)}; text, bytes or a number is needed{place}"
         )
     return value if isinstance(value, bytes) else encoded(str(value), f"field {name!r} of the form")
 
@@ -88,7 +89,7 @@ def _file(name: object, given: object) -> tuple[str | None, bytes, str]:
         named = getattr(given, "name", None)
         filename = PurePath(named).name if isinstance(named, str) else name
     if not (filename is None or isinstance(filename, str)):
-        raise InvalidRequest(f"{what} has a file name that is a {type(filename).__name__}; a text is needed")
+        raise InvalidRequest(f"{what} has a file name that is {type_of(filename)}; a text is needed")
     if not isinstance(kind, str) or not _MEDIA_TYPE.fullmatch(kind):
         raise InvalidRequest(f"{what} has a content type that is none")
     return filename, bytes_of(content, what), kind

@@ -20,6 +20,7 @@ from comity.client.response import Response
 from comity.client.verbs import Ask
 from comity.errors import InvalidRequest, OptionsError
 from comity.policy.json_path import MISSING, JsonPath
+from comity.policy.naming import type_of
 from comity.policy.units import integer, plain_function
 
 T = TypeVar("T")
@@ -112,7 +113,7 @@ def _text(response: Response, value: object, where: str) -> str | None:
     if isinstance(value, str):
         return value
     hint = '; for a number or token say next="cursor:PATH=PARAM"' if type(value) is int else ""
-    raise response.bad(f"{response.line}; {where} holds a {type(value).__name__} instead of the next page's URL{hint}")
+    raise response.bad(f"{response.line}; {where} holds {type_of(value)} instead of the next page's URL{hint}")
 
 
 def _with_cursor(response: Response, first: Request, path: JsonPath, param: str) -> str | None:

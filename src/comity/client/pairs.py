@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from comity.errors import InvalidRequest
+from comity.policy.naming import type_of
 
 
 def pairs_of(given: object, what: str) -> list[tuple[Any, Any]]:
@@ -25,10 +26,10 @@ def pairs_of(given: object, what: str) -> list[tuple[Any, Any]]:
     if isinstance(given, Mapping):
         return list(given.items())
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidRequest(f"{what} is a {type(given).__name__}; a mapping or pairs of name and value are needed")
+        raise InvalidRequest(f"{what} is {type_of(given)}; a mapping or pairs of name and value are needed")
     pairs = list(given)
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             size = f" of {len(pair)}" if isinstance(pair, (tuple, list)) else ""
-            raise InvalidRequest(f"{what} holds a {type(pair).__name__}{size}; pairs of name and value are needed")
+            raise InvalidRequest(f"{what} holds {type_of(pair)}{size}; pairs of name and value are needed")
     return [(name, value) for name, value in pairs]

@@ -17,6 +17,7 @@ from comity.client.headers import Given, HeaderInput, Headers, Pairs, checked, m
 from comity.client.multipart import FormFields, FormFiles, form
 from comity.errors import InvalidRequest
 from comity.policy.json_path import JsonPath
+from comity.policy.naming import type_of
 from comity.policy.token import is_token
 
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
@@ -161,7 +162,7 @@ class Request:
 
 def _extensions(given: object) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise InvalidRequest(f"extensions is a {type(given).__name__}; a mapping of names to values is needed")
+        raise InvalidRequest(f"extensions is {type_of(given)}; a mapping of names to values is needed")
     return MappingProxyType(dict(given))
 
 
@@ -216,7 +217,7 @@ def _quoted_key(key: str | bool) -> str:
     if key is True:
         return f'"{uuid.uuid4()}"'
     if not isinstance(key, str):
-        raise InvalidRequest(f"idempotency_key is a {type(key).__name__}; text is needed, or True for a new key")
+        raise InvalidRequest(f"idempotency_key is {type_of(key)}; text is needed, or True for a new key")
     if not _KEY.fullmatch(key):
         raise InvalidRequest("idempotency_key must be True or 1 to 255 printable ASCII characters")
     if len(key) > 1 and key[0] == key[-1] == '"':

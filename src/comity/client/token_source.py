@@ -18,6 +18,7 @@ from comity.engine.clock import Clock
 from comity.engine.fork import restart_in_children
 from comity.engine.moments import seconds_text
 from comity.errors import OptionsError
+from comity.policy.naming import type_of
 from comity.policy.units import NS, Seconds, as_ns, duration, required, seconds
 
 Fetch = Callable[[], "tuple[str, float | None] | Awaitable[tuple[str, float | None]]"]
@@ -161,7 +162,7 @@ class _Token:
     def of(cls, given: object, began: int, early: int, clock: Clock) -> _Token:
         """Read what a fetch returned just now; a token lives from when it was asked for, at `began`."""
         if not isinstance(given, tuple) or len(given) != 2:
-            raise TypeError(f"fetch returned a {type(given).__name__}; it is to return (token, seconds that it lives)")
+            raise TypeError(f"fetch returned {type_of(given)}; it is to return (token, seconds that it lives)")
         text, lives = given
         life = as_ns(duration(lives, "lifetime"))
         fields = (("Authorization", bearer(text, "token")),)

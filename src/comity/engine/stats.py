@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from comity.policy.limiter import HostLimiter
 from comity.policy.outcome import Outcome
@@ -39,6 +40,10 @@ class HostStats:
     paused_for: float = 0.0
     blocked_for: float = 0.0
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the host's state as plain values for JSON; there is no secret among them."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
@@ -54,6 +59,15 @@ class Stats:
     running: int = 0
     concurrency: int | None = None
     hosts: Mapping[str, HostStats] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sums, and each host's own by its name, as plain values for JSON; there is no secret among them."""
+        return {
+            "queued": self.queued,
+            "running": self.running,
+            "concurrency": self.concurrency,
+            "hosts": {name: host.as_dict() for name, host in self.hosts.items()},
+        }
 
     @classmethod
     def of(cls, hosts: Mapping[str, HostStats], *, unseen: int | None = None, bound: int | None = None) -> Stats:

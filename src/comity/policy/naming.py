@@ -51,6 +51,12 @@ def unusable(option: str, value: object, allowed: str = "", hint: str = "", *, r
     return OptionsError(option, value if same else shown, allowed, hint, reason=reason)
 
 
+def type_of(value: object) -> str:
+    """Return what a value is, for a message that must not show it: "an int", "a list", "None"."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'AEIOaeio' else 'a'} {name}"
+
+
 def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str]) -> None:
     """Refuse a keyword that `owner` does not have.
 
