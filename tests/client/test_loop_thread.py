@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from comity.client.blocking import finish
 from comity.client.loop_thread import LoopThread
+from comity.client.stepping import finish
 from comity.errors import ClientClosed
 
 

@@ -11,13 +11,13 @@ import threading
 
 from comity.client.dial import Dialer, Resolve
 from comity.client.guard import Guard
-from comity.client.opened import Streaming
 from comity.client.options import UNSET, Unset
 from comity.client.pool import Pool
 from comity.client.proxy import Proxy
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.sending import Sending
+from comity.client.streaming import Streaming
 from comity.client.tls import TLS
 from comity.client.transport import Transport
 from comity.engine.call import Exchange, Slot

@@ -22,7 +22,6 @@ from comity.client.dispatcher import Dispatcher
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
 from comity.client.hedged import Hedged
-from comity.client.opened import opening
 from comity.client.options import (
     RAISE_FOR,
     UNSET,
@@ -44,7 +43,7 @@ from comity.client.standing import Standing
 from comity.client.streamed import Body, StreamedResponse
 from comity.client.terms import Terms
 from comity.client.tls import TLS
-from comity.client.transport import Transport, check_extensions
+from comity.client.transport import Transport, check_extensions, opening
 from comity.engine.async_engine import AsyncEngine
 from comity.engine.call import Call
 from comity.engine.clock import MONOTONIC, Clock

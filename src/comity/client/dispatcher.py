@@ -8,11 +8,10 @@ from comity.client.accept import judge
 from comity.client.auth import Signer, undressed
 from comity.client.cookies import Cookies
 from comity.client.har import Har
-from comity.client.opened import opening
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.terms import Terms
-from comity.client.transport import Transport
+from comity.client.transport import Transport, opening
 from comity.client.underway import Underway
 from comity.engine.call import Exchange, Slot
 from comity.engine.clock import Clock

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from comity.client.opened import opening
 from comity.client.request import Request
 from comity.client.response import Response
-from comity.client.transport import Transport
+from comity.client.transport import Transport, opening
 from comity.engine.call import Exchange, Slot
 from comity.engine.held import Opened
 from comity.policy.timeouts import Timeout

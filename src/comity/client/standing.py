@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from comity.client.opened import Read
+from comity.client.read import Read
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.result import result

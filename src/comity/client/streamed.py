@@ -9,10 +9,10 @@ import codecs
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
 from comity.client import media
-from comity.client.blocking import finish, iterate
 from comity.client.headers import Headers
 from comity.client.request import Request
 from comity.client.response import Response
+from comity.client.stepping import finish, iterate
 from comity.engine.call import Exchange
 from comity.engine.held import Opened
 from comity.errors import StatusError

@@ -17,7 +17,8 @@ from weakref import finalize
 
 from comity.client.address import Url
 from comity.client.async_client import AsyncClient
-from comity.client.blocking import BlockingEngine, FarTransport, each_result, far_auth, finish, iterate
+from comity.client.blocking import BlockingEngine, each_result
+from comity.client.far import FarTransport, far_auth
 from comity.client.har import Har
 from comity.client.loop_thread import LoopThread
 from comity.client.mapping import Each
@@ -25,6 +26,7 @@ from comity.client.options import RequestOptions
 from comity.client.presets import ViewOptions
 from comity.client.request import Request
 from comity.client.response import Response
+from comity.client.stepping import finish, iterate
 from comity.client.streamed import BlockingStreamedResponse
 from comity.client.terms import Terms
 from comity.engine.stats import Stats

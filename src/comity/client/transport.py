@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot
-from comity.errors import InvalidRequest
+from comity.engine.held import Opened
+from comity.errors import InvalidRequest, OptionsError
 from comity.policy.timeouts import Timeout
 
 
@@ -37,6 +38,30 @@ class Transport(Protocol):
     async def aclose(self) -> None:
         """Close every connection; it may be called again."""
         ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A transport that can hand out an answer before its body has come."""
+
+    async def open(self, request: Request, limits: Timeout, slot: Slot, /) -> Exchange[Response] | Opened[Response]:
+        """Make one wire attempt up to the answer's head; as `Transport.send` otherwise.
+
+        Returns:
+            The answer, whose connection is held until its `exchange` is there; or what an attempt without a head came to.
+        """
+        ...
+
+
+def opening(transport: object) -> Opens:
+    """Return a transport that can hand out answers while they come.
+
+    Raises:
+        OptionsError: it cannot.
+    """
+    if isinstance(transport, Opens):
+        return transport
+    raise OptionsError("transport", type(transport).__name__, "one with a method open, to stream")
 
 
 def check_extensions(transport: object, request: Request) -> None:

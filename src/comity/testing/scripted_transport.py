@@ -25,7 +25,7 @@ import msgspec
 
 from comity import redact
 from comity.client.headers import Headers
-from comity.client.opened import Read
+from comity.client.read import Read
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.engine.call import Exchange, Slot

@@ -1,37 +1,20 @@
-"""Opened: answers whose body is still to be read, from the wire or from what was read before."""
+"""Streaming: one wire attempt whose answer is handed out while its body is still on the way."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 from aiohttp.streams import StreamReader
 
 from comity.client.codec import codings
 from comity.client.decoding import Flow
-from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.sending import FOREIGN, Sending
-from comity.engine.call import Exchange, Slot
-from comity.engine.held import Opened
-from comity.errors import OptionsError
+from comity.engine.call import Exchange
 from comity.policy.outcome import Outcome
-from comity.policy.timeouts import Timeout
-
-
-@runtime_checkable
-class Opens(Protocol):
-    """A transport that can hand out an answer before its body has come."""
-
-    async def open(self, request: Request, limits: Timeout, slot: Slot, /) -> Exchange[Response] | Opened[Response]:
-        """Make one wire attempt up to the answer's head; as `Transport.send` otherwise.
-
-        Returns:
-            The answer, whose connection is held until its `exchange` is there; or what an attempt without a head came to.
-        """
-        ...
 
 
 class Streaming(Sending):
@@ -154,50 +137,3 @@ class Streaming(Sending):
         if self._wire is not None:
             self._wire.abort()
             self._wire = None
-
-
-class Read:
-    """An answer that was read before, given out as if it came now.
-
-    Args:
-        head: it.
-        exchange: what its attempt came to; an error in it comes after the content.
-    """
-
-    def __init__(self, head: Response, exchange: Exchange[Response]) -> None:
-        self.head, self._end = head, exchange
-        self.exchange: Exchange[Response] | None = None
-        self._left = head.content
-
-    async def chunk(self) -> bytes:
-        """Return the content, then b""."""
-        data, self._left = self._left, b""
-        if not data:
-            self.exchange = self._end
-        return data
-
-    async def read(self) -> Exchange[Response]:
-        """Return what the attempt came to."""
-        self.exchange = self._end
-        return self._end
-
-    async def abort(self) -> Exchange[Response]:
-        """Leave what was not taken; an error behind it was never met."""
-        if self.exchange is None:
-            status = Outcome(status=self.head.status_code)
-            self.exchange = Exchange(outcome=status, value=self.head, timings=self._end.timings)
-        return self.exchange
-
-    def drop(self) -> None:
-        """There is no connection."""
-
-
-def opening(transport: object) -> Opens:
-    """Return a transport that can hand out answers while they come.
-
-    Raises:
-        OptionsError: it cannot.
-    """
-    if isinstance(transport, Opens):
-        return transport
-    raise OptionsError("transport", type(transport).__name__, "one with a method open, to stream")
