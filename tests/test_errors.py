@@ -38,7 +38,7 @@ TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and iss
 
 def made(kind):
     """Return an error of a kind with every field that its constructor knows."""
-    if kind in {ComityError, errors.BadSignature, errors.StoreError}:
+    if kind in {ComityError, errors.BadSignature, errors.StoreError, errors.LeaseLost}:
         return kind(FIELDS["message"])
     if kind is OptionsError:
         return kind("rate", "fast", "a rate", "say how often", reason="no number")

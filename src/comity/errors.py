@@ -4,6 +4,7 @@
     ├─ OptionsError (ValueError)        an option's value cannot be used; nothing was started
     ├─ BadSignature                     a webhook is not from whom it says, was changed, or is old
     ├─ StoreError                       a journal, database or HAR file refused; nothing acknowledged is lost
+    │  └─ LeaseLost                        what a worker held is no longer its own; nothing was changed
     └─ RequestError                     one request did not come to a good end: .request, .attempts
        ├─ NotSent                       ... and no byte of it left
        │  ├─ InvalidRequest (ValueError)   it cannot be sent as it stands
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from comity.policy.attempt import Attempt
 
 Sent = Literal["no", "maybe", "yes"]
+StoreReason = Literal["busy", "full", "denied", "corrupt", "schema", "closed", "failed"]
 
 
 class ComityError(Exception):
@@ -87,7 +89,20 @@ class BadSignature(ComityError):
 
 
 class StoreError(ComityError):
-    """A journal, a database or a HAR file refused or could not be written."""
+    """A journal, a database or a HAR file refused or could not be written.
+
+    Attributes:
+        reason: why a database refused: "busy" (another process has it), "full", "denied", "corrupt", "schema" (older or
+            newer than this version's), "closed" or "failed"; of others always "failed".
+    """
+
+    def __init__(self, message: str, *, reason: StoreReason = "failed") -> None:
+        super().__init__(message)
+        self.reason: StoreReason = reason
+
+
+class LeaseLost(StoreError):
+    """What a worker held is no longer its own: its lease was rescued, or the delivery cancelled, given back or pruned."""
 
 
 class RequestError(ComityError):

@@ -1,4 +1,4 @@
-"""Tools for testing programs that use comity: a virtual clock, a scripted transport, a real upstream.
+"""Tools for testing programs that use comity: a virtual clock, a scripted transport, a real upstream, a suite for stores.
 
 Names are loaded on first use, so a test that needs one of them pays for no other.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from comity.testing.conformance import StoreConformance as StoreConformance
     from comity.testing.model import Model as Model
     from comity.testing.scripted_transport import Answer as Answer, ScriptedTransport as ScriptedTransport
     from comity.testing.upstream import Upstream as Upstream
@@ -17,6 +18,7 @@ _HOMES = {
     "Answer": "comity.testing.scripted_transport",
     "Model": "comity.testing.model",
     "ScriptedTransport": "comity.testing.scripted_transport",
+    "StoreConformance": "comity.testing.conformance",
     "Upstream": "comity.testing.upstream",
     "VirtualClock": "comity.testing.virtual_clock",
 }

@@ -1,0 +1,41 @@
+-- Who works, what is shared by all requests to one origin, and the queues to it.
+-- All times and lengths: whole nanoseconds, times since the epoch.
+
+CREATE TABLE leases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: it fences
+    worker TEXT NOT NULL,
+    lasting INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE origins (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    lease INTEGER,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    paused_until INTEGER NOT NULL DEFAULT 0,
+    blocked_until INTEGER NOT NULL DEFAULT 0,
+    gap INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX origins_owned ON origins (lease) WHERE lease IS NOT NULL;
+
+CREATE TABLE lanes (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    origin INTEGER NOT NULL REFERENCES origins (id),
+    paused INTEGER NOT NULL DEFAULT 0,
+    limits BLOB NOT NULL DEFAULT x'7b7d', -- {}
+    served_at INTEGER NOT NULL DEFAULT 0, -- whose turn it is: the least first
+    -- how many deliveries there are, by state and by phase; changed in the transactions that change them
+    pending INTEGER NOT NULL DEFAULT 0,
+    retrying INTEGER NOT NULL DEFAULT 0,
+    completed INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    ready INTEGER NOT NULL DEFAULT 0,
+    held INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX lanes_ready ON lanes (served_at) WHERE ready > 0 AND paused = 0;
+CREATE INDEX lanes_live ON lanes (origin) WHERE pending + retrying > 0;

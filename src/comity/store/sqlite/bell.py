@@ -1,0 +1,49 @@
+"""Bell: wakes those who wait for an event that is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from threading import Lock
+
+
+class Bell:
+    """Rung by the writer's thread after a commit; those who wait live on loops of their own.
+
+    Args:
+        last: the number of the last event.
+    """
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self._lock = Lock()
+        self._waiting: set[tuple[int, asyncio.Future[None]]] = set()
+
+    async def newer(self, after: int) -> None:
+        """Return when there is an event after the number `after`."""
+        future = asyncio.get_running_loop().create_future()
+        entry = (after, future)
+        with self._lock:
+            if self._last > after:
+                return
+            self._waiting.add(entry)
+        try:
+            await future
+        finally:
+            with self._lock:
+                self._waiting.discard(entry)
+
+    def ring(self, last: int) -> None:
+        """Wake whoever waits for an event up to the number `last`."""
+        with self._lock:
+            self._last = last
+            due = [future for after, future in self._waiting if after < last]
+        for future in due:
+            # A loop that was closed has nobody left to wake.
+            with contextlib.suppress(RuntimeError):
+                future.get_loop().call_soon_threadsafe(_wake, future)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,237 @@
+"""Claims: from a lane's head to the end of an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from comity import redact
+from comity.errors import LeaseLost
+from comity.store.records import Answer, Claim, Claimed, Ended
+from comity.store.sharing import share
+from comity.store.sqlite.leases import holds
+from comity.store.sqlite.row import SENDING, Change, Row
+from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.transitions import Step, after_attempt
+
+_RIPE = 1000
+"""So many deliveries whose time has come are made ready by one claim."""
+
+_PROMOTE = """
+UPDATE deliveries SET phase = 2 WHERE n IN (
+    SELECT n FROM deliveries INDEXED BY deliveries_waiting WHERE phase = 1 AND due_at <= ? ORDER BY due_at LIMIT ?
+) RETURNING lane
+"""
+_LANES = """
+SELECT l.id, l.held, l.ready FROM lanes l INDEXED BY lanes_ready JOIN origins o ON o.id = l.origin
+WHERE l.ready > 0 AND l.paused = 0 AND o.lease = ?1 AND o.paused_until <= ?2 AND o.blocked_until <= ?2
+ORDER BY l.served_at LIMIT ?3
+"""
+_HEADS = """
+UPDATE deliveries SET phase = 3, lease = ?, fence = fence + 1 WHERE n IN (
+    SELECT n FROM deliveries INDEXED BY deliveries_ready WHERE lane = ? AND phase = 2 ORDER BY rank, n LIMIT ?
+) RETURNING rank, n, id, fence, method, url, priority, enqueued_at, deadline, max_attempts, mode, idempotency_key,
+    attempts - apart, refusals, attempts, crashes
+"""
+_BEGIN = """
+UPDATE deliveries SET phase = 4, attempts = attempts + 1, version = version + 1
+WHERE n = ? AND lease = ? AND fence = ? AND phase = 3 RETURNING attempts, idle_since, lane
+"""
+_ATTEMPT = "INSERT INTO attempts (n, number, origin, started_at, waited, cost) VALUES (?, ?, ?, ?, ?, ?)"
+_END = """
+UPDATE attempts SET ended_at = ?, sent = ?, sent_at = ?, answered_at = ?, status = ?, error = ?, retry_after = ?,
+    timings = ?, decision = ? WHERE n = ? AND number = ?
+"""
+_ANSWER = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def claim(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[Claimed]:
+    """Claim for each call (lease, free slots)."""
+    return [_claim(transaction, lease, free) for lease, free in calls]
+
+
+def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLost:
+    db, now = transaction.db, transaction.now
+    if not holds(transaction, lease):
+        return LeaseLost(f"the lease {lease} was rescued; register anew")
+    for (lane,) in db.execute(_PROMOTE, (now, _RIPE)).fetchall():
+        transaction.count(lane, "ready", 1)
+    transaction.write_counts()
+    lanes = db.execute(_LANES, (lease, now, free)).fetchall()
+    claims: list[Claim] = []
+    late: list[int] = []
+    for turn, (lane, most) in enumerate(zip(lanes, share(free, [lane[1:] for lane in lanes]), strict=True)):
+        if not most:
+            continue
+        heads = sorted(db.execute(_HEADS, (lease, lane[0], most)).fetchall())
+        transaction.count(lane[0], "ready", -len(heads))
+        transaction.count(lane[0], "held", len(heads))
+        db.execute("UPDATE lanes SET served_at = ? WHERE id = ?", (now + turn, lane[0]))
+        for head in heads:
+            if head[8] is not None and head[8] <= now:
+                late.append(head[1])
+            else:
+                claims.append(_claim_of(transaction, lease, lane[0], head))
+    _fail_late(transaction, late)
+    (due,) = db.execute("SELECT min(due_at) FROM deliveries INDEXED BY deliveries_waiting WHERE phase = 1").fetchone()
+    return Claimed(claims=claims, next_due=due)
+
+
+def _claim_of(transaction: Transaction, lease: int, lane: int, head: tuple[Any, ...]) -> Claim:
+    options, headers, body = transaction.db.execute(
+        "SELECT options, headers, body FROM payloads WHERE n = ?", (head[1],)
+    ).fetchone()
+    known = transaction.lane_of(lane)
+    return Claim(
+        row=head[1],
+        id=head[2],
+        lease=lease,
+        fence=head[3],
+        lane=known.key,
+        origin=known.origin_name,
+        method=head[4],
+        url=head[5],
+        headers=headers,
+        body=body,
+        options=options,
+        priority=head[6],
+        enqueued_at=head[7],
+        deadline=head[8],
+        max_attempts=head[9],
+        mode=head[10],
+        idempotency_key=head[11],
+        attempts=head[12],
+        refusals=head[13],
+        sends=head[14],
+        crashes=head[15],
+    )
+
+
+def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results[int]:
+    """Commit the row of each attempt."""
+    db, now = transaction.db, transaction.now
+    rows: list[tuple[object, ...]] = []
+    results: Results[int] = []
+    for held, cost in calls:
+        found = db.execute(_BEGIN, (held.row, held.lease, held.fence)).fetchone()
+        if found is None:
+            results.append(_lost(held))
+            continue
+        number, idle_since, lane = found
+        rows.append((held.row, number, transaction.lane_of(lane).origin, now, now - idle_since, cost))
+        results.append(number)
+    db.executemany(_ATTEMPT, rows)
+    return results
+
+
+def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Results[Step]:
+    """End each attempt, and take its delivery on."""
+    now = transaction.now
+    change = Change(transaction)
+    ends: list[tuple[object, ...]] = []
+    answers: list[tuple[object, ...]] = []
+    results: Results[Step] = []
+    for held, ended in calls:
+        row = change.claimed(held.row, held.lease, held.fence)
+        if row is None or row.phase != SENDING:
+            results.append(_lost(held))
+            continue
+        row.crashes = 0
+        if ended.refused:
+            row.refusals += 1
+            row.apart += 1
+        row.status, row.error = ended.status, None if ended.error is None else redact.text(ended.error)
+        row.idle_since = now
+        step = after_attempt(row.facts, ended, now)
+        row.step(step, now)
+        ends.append(_end(row, ended, now))
+        if step.state != "retrying" and ended.answer is not None:
+            answers.append(_columns(row.n, ended.answer))
+        _tell(transaction, row, ended)
+        results.append(step)
+    change.save()
+    transaction.db.executemany(_END, ends)
+    transaction.db.executemany(_ANSWER, answers)
+    return results
+
+
+def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int]]) -> Results[int]:
+    """Return each call's claims that still hold; their number is its result."""
+    change = Change(transaction)
+    results: Results[int] = []
+    for claims, wait in calls:
+        rows = [change.claimed(each.row, each.lease, each.fence) for each in claims]
+        held = [row for row in rows if row is not None]
+        for row in held:
+            let_go(transaction, row, transaction.now + wait)
+        results.append(len(held))
+    change.save()
+    return results
+
+
+def let_go(transaction: Transaction, row: Row, due_at: int) -> None:
+    """Take a held row, of which nothing was sent, from its worker; the caller saves it."""
+    now = transaction.now
+    if row.phase == SENDING:
+        transaction.db.execute(
+            "UPDATE attempts SET ended_at = ?, sent = 'no', decision = 'unsent' WHERE n = ? AND number = ?",
+            (now, row.n, row.attempts),
+        )
+        row.apart += 1
+        row.idle_since = now
+        row.state = "retrying"
+        if row.cancelling:
+            row.step(Step("cancelled"), now)
+            transaction.event("cancelled", lane=row.lane, delivery=row.id, attempt=row.attempts)
+            return
+    row.wait(due_at, now)
+
+
+def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
+    """Fail for each call up to so many deliveries whose deadline passed while they waited."""
+    results: Results[int] = []
+    for most in calls:
+        late = transaction.db.execute(
+            "SELECT n FROM deliveries INDEXED BY deliveries_deadline WHERE deadline IS NOT NULL AND phase IN (1, 2) "
+            "AND deadline <= ? LIMIT ?",
+            (transaction.now, most),
+        ).fetchall()
+        _fail_late(transaction, [n for (n,) in late])
+        results.append(len(late))
+    return results
+
+
+def _fail_late(transaction: Transaction, rows: Sequence[int]) -> None:
+    change = Change(transaction)
+    for n in rows:
+        for row in change.find("n = ?", n):
+            row.step(Step("failed", reason="deadline"), transaction.now)
+            transaction.event("failed", lane=row.lane, delivery=row.id, note="deadline")
+    change.save()
+
+
+def _tell(transaction: Transaction, row: Row, ended: Ended) -> None:
+    ok = row.state == "completed"
+    sent_ago, answered_ago = ended.sent_ago, ended.answered_ago
+    took = None if sent_ago is None or answered_ago is None else max(0, sent_ago - answered_ago)
+    transaction.attempt_ended(row.lane, ok=ok, refused=ended.refused, took=took)
+    note = row.reason or row.error
+    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, status=ended.status, note=note)
+
+
+def _end(row: Row, ended: Ended, now: int) -> tuple[object, ...]:
+    sent_at, answered_at = (None if ago is None else now - ago for ago in (ended.sent_ago, ended.answered_ago))
+    return (
+        now, ended.sent, sent_at, answered_at, ended.status, row.error, ended.retry_after, ended.timings, row.state,
+        row.n, row.attempts,
+    )  # fmt: skip
+
+
+def _columns(n: int, answer: Answer) -> tuple[object, ...]:
+    return (n, answer.status, answer.truncated, answer.size, answer.sha256, answer.headers, answer.body)
+
+
+def _lost(claim: Claim) -> LeaseLost:
+    return LeaseLost(
+        f"the claim on {claim.id} is no longer this worker's: nothing was changed, and nothing may be sent"
+    )

@@ -1,0 +1,72 @@
+"""Operating: what people do to deliveries."""
+
+from __future__ import annotations
+
+from comity.store.records import Delivery, Query, Replayed
+from comity.store.sqlite.reading import delivery, matching, page_end
+from comity.store.sqlite.row import END, SENDING, WAITING, Change, Row
+from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.transitions import Step
+
+
+def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Cancel each delivery."""
+    change = Change(transaction)
+    for number in calls:
+        for row in change.find("id = ?", number):
+            if row.phase == SENDING and not row.cancelling:
+                row.cancelling = 1
+                transaction.event("cancelling", lane=row.lane, delivery=row.id, attempt=row.attempts)
+            elif row.phase not in {END, SENDING}:
+                row.step(Step("cancelled"), transaction.now)
+                transaction.event("cancelled", lane=row.lane, delivery=row.id)
+    change.save()
+    return [delivery(transaction.db, number) for number in calls]
+
+
+def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Make each delivery that waits due now."""
+    change = Change(transaction)
+    for number in calls:
+        for row in change.find("id = ? AND phase = ?", number, WAITING):
+            row.wait(transaction.now, transaction.now)
+    change.save()
+    return [delivery(transaction.db, number) for number in calls]
+
+
+def replay(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Deliver each again that came to an end."""
+    change = Change(transaction)
+    for number in calls:
+        for row in change.find("id = ? AND phase = ?", number, END):
+            _again(transaction, row)
+    change.save()
+    return [delivery(transaction.db, number) for number in calls]
+
+
+def replay_all(transaction: Transaction, calls: list[tuple[Query, str | None, int]]) -> Results[Replayed]:
+    """Replay up to so many deliveries of each query that came to an end."""
+    results: Results[Replayed] = []
+    for query, cursor, most in calls:
+        change = Change(transaction)
+        found = matching(transaction.db, query, cursor, most, ended=True)
+        for n, _ in found:
+            for row in change.find("n = ? AND phase = ?", n, END):
+                _again(transaction, row)
+        count = len(change.save())
+        results.append(Replayed(count=count, cursor=page_end(found, most)))
+    return results
+
+
+def _again(transaction: Transaction, row: Row) -> None:
+    now = transaction.now
+    row.state, row.ended_at, row.cancelling = "pending", None, 0
+    row.status = row.error = row.reason = None
+    row.apart, row.refusals, row.crashes = row.attempts, 0, 0
+    row.enqueued_at = row.idle_since = now
+    row.rank = now + row.priority * transaction.ageing
+    if row.deadline is not None and row.deadline <= now:
+        row.deadline = None
+    row.wait(now, now)
+    transaction.db.execute("DELETE FROM answers WHERE n = ?", (row.n,))
+    transaction.event("replayed", lane=row.lane, delivery=row.id)

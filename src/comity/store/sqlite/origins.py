@@ -1,0 +1,106 @@
+"""Origins and lanes: who owns an origin, what is known of it, and how its queues stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comity.errors import LeaseLost
+from comity.store.records import Lane, Lease, Origin
+from comity.store.sqlite.claims import let_go
+from comity.store.sqlite.leases import holds
+from comity.store.sqlite.reading import lane as read_lane
+from comity.store.sqlite.row import CLAIMED, Change
+from comity.store.sqlite.transaction import Results, Transaction
+
+_OWN = """
+UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN (
+    SELECT DISTINCT o.id FROM lanes l INDEXED BY lanes_live JOIN origins o ON o.id = l.origin
+    WHERE l.pending + l.retrying > 0 AND o.lease IS NULL LIMIT ?
+) RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
+"""
+
+
+def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[list[Origin]]:
+    """Take origins for each call (lease, most)."""
+    results: Results[list[Origin]] = []
+    transaction.write_counts()
+    for lease, most in calls:
+        if not holds(transaction, lease.id):
+            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            continue
+        rows = transaction.db.execute(_OWN, (lease.id, most)).fetchall()
+        for row in rows:
+            transaction.event("origin.owned", origin=row[0], note=lease.worker)
+        results.append([Origin(**dict(zip(Origin.__struct_fields__, row[1:], strict=True))) for row in rows])
+    return results
+
+
+def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str]]]) -> Results[None]:
+    """Leave each call's origins to others."""
+    change = Change(transaction)
+    for lease, names in calls:
+        for name in names:
+            found = transaction.db.execute(
+                "UPDATE origins SET lease = NULL WHERE name = ? AND lease = ? RETURNING id", (name, lease.id)
+            ).fetchone()
+            if found is None:
+                continue
+            transaction.event("origin.released", origin=found[0])
+            where = "lease = ? AND phase = ? AND lane IN (SELECT id FROM lanes WHERE origin = ?)"
+            for row in change.find(where, lease.id, CLAIMED, found[0]):
+                let_go(transaction, row, row.due_at)
+    change.save()
+    return [None] * len(calls)
+
+
+def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int]]) -> Results[None]:
+    """Write down what each owner learned: pause, block and gap."""
+    results: Results[None] = []
+    for lease, name, pause, block, gap in calls:
+        paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
+        found = transaction.db.execute(
+            "UPDATE origins SET paused_until = ?, blocked_until = ?, gap = ? WHERE name = ? AND lease = ? RETURNING id",
+            (paused_until, blocked_until, gap, name, lease.id),
+        ).fetchone()
+        if found is None:
+            results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
+            continue
+        transaction.event("origin.held", origin=found[0], note="blocked" if block else "paused" if pause else "free")
+        results.append(None)
+    return results
+
+
+def change_lane(transaction: Transaction, calls: list[tuple[str, bool | None, bytes | None]]) -> Results[Lane | None]:
+    """Pause, resume or limit each call's lane."""
+    transaction.write_counts()
+    results: Results[Lane | None] = []
+    for key, paused, limits in calls:
+        before = read_lane(transaction.db, key)
+        if before is not None:
+            transaction.db.execute(
+                "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits) WHERE key = ?",
+                (paused, limits, key),
+            )
+            number = transaction.lane(key, before.origin.name).id
+            if paused is not None and paused != before.paused:
+                transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
+            if limits is not None:
+                transaction.event("lane.limits", lane=number)
+        results.append(before and read_lane(transaction.db, key))
+    return results
+
+
+def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:
+    """End pause and block of the origin of each lane."""
+    transaction.write_counts()
+    results: Results[Lane | None] = []
+    for key in calls:
+        before = read_lane(transaction.db, key)
+        if before is not None:
+            (origin,) = transaction.db.execute(
+                "UPDATE origins SET paused_until = 0, blocked_until = 0 WHERE name = ? RETURNING id",
+                (before.origin.name,),
+            ).fetchone()
+            transaction.event("origin.unblocked", origin=origin)
+        results.append(before and read_lane(transaction.db, key))
+    return results

@@ -1,0 +1,190 @@
+"""Reading: rows as records. Each function takes a connection, so the writer uses them inside its transactions too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from comity.errors import OptionsError
+from comity.store import ids
+from comity.store.records import (
+    Answer,
+    AttemptRow,
+    Counts,
+    Delivery,
+    Event,
+    Lane,
+    Minute,
+    Origin,
+    Page,
+    Payload,
+    Query,
+    Start,
+)
+from comity.store.sqlite.transaction import COUNTS
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_DELIVERY = """
+SELECT d.id, d.state, d.phase = 4, d.cancelling, l.key, d.method, d.url, p.options, d.priority, d.mode, d.idempotency_key,
+    d.created_at, d.enqueued_at, d.due_at, d.deadline, d.ended_at, d.attempts, d.max_attempts, d.crashes, d.status, d.error,
+    d.reason, d.version
+FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.n = d.n
+"""
+_LANE = f"""
+SELECT l.key, l.paused, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
+    {", ".join(f"l.{name}" for name in COUNTS)}
+FROM lanes l JOIN origins o ON o.id = l.origin
+"""  # noqa: S608 - names of ours
+_ORIGINS = "SELECT name, lease, epoch, paused_until, blocked_until, gap FROM origins ORDER BY name"
+_EVENTS = """
+SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery, e.attempt, e.status, e.note
+FROM events e LEFT JOIN lanes l ON l.id = e.lane LEFT JOIN origins o ON o.id = e.origin
+LEFT JOIN origins p ON p.id = l.origin WHERE e.seq > ? ORDER BY e.seq LIMIT ?
+"""
+_ATTEMPTS = """
+SELECT number, started_at, waited, ended_at, sent, sent_at, answered_at, status, error, retry_after, timings, decision
+FROM attempts WHERE n = (SELECT n FROM deliveries WHERE id = ?) ORDER BY number
+"""
+_STARTS = """
+SELECT coalesce(a.sent_at, a.ended_at, ?1) AS began, coalesce(a.answered_at, a.ended_at, ?1) AS answered, a.cost
+FROM attempts a JOIN origins o ON o.id = a.origin
+WHERE o.name = ?2 AND (a.ended_at > ?3 OR a.ended_at IS NULL) AND a.sent <> 'no' AND answered > ?3 ORDER BY began
+"""
+
+
+def delivery(db: sqlite3.Connection, number: str) -> Delivery | None:
+    """Return a delivery, or None."""
+    row = db.execute(f"{_DELIVERY} WHERE d.id = ?", (number,)).fetchone()
+    return None if row is None else _delivery(row)
+
+
+def payload(db: sqlite3.Connection, number: str) -> Payload | None:
+    """Return what a delivery sends, or None."""
+    row = _of(db, "SELECT headers, body FROM payloads", number)
+    return None if row is None else Payload(headers=row[0], body=row[1])
+
+
+def answer(db: sqlite3.Connection, number: str) -> Answer | None:
+    """Return what a delivery ended with, or None."""
+    row = _of(db, "SELECT status, headers, body, truncated, size, sha256 FROM answers", number)
+    if row is None:
+        return None
+    status, headers, body, truncated, size, digest = row
+    return Answer(status=status, headers=headers, body=body, truncated=bool(truncated), size=size, sha256=digest)
+
+
+def attempts(db: sqlite3.Connection, number: str) -> list[AttemptRow]:
+    """Return a delivery's attempts."""
+    return [_filled(AttemptRow, row) for row in db.execute(_ATTEMPTS, (number,))]
+
+
+def page(db: sqlite3.Connection, query: Query, cursor: str | None, most: int) -> Page:
+    """Return a page of deliveries."""
+    found = matching(db, query, cursor, most)
+    rows = [db.execute(f"{_DELIVERY} WHERE d.n = ?", (n,)).fetchone() for n, _ in found]
+    return Page(deliveries=[_delivery(row) for row in rows], cursor=page_end(found, most))
+
+
+def matching(
+    db: sqlite3.Connection, query: Query, cursor: str | None, most: int, *, ended: bool = False
+) -> list[tuple[int, str]]:
+    """Return row numbers and ids of up to `most` deliveries, the newest first, from below the cursor; `ended`: of ends only."""
+    conditions: list[tuple[str, object]] = []
+    if query.state is not None:
+        conditions.append(("d.state = ?", query.state))
+    if query.lane is not None:
+        conditions.append(("d.lane = (SELECT id FROM lanes WHERE key = ?)", query.lane))
+    if query.since is not None:
+        conditions.append(("d.id >= ?", ids.floor(query.since)))
+    if query.until is not None:
+        conditions.append(("d.id < ?", ids.floor(query.until)))
+    if query.reason is not None:
+        conditions.append(("d.reason = ?", query.reason))
+    if cursor is not None:
+        conditions.append(("d.n < ?", _place(cursor)))
+    where = " AND ".join(["1", *(text for text, _ in conditions)])
+    # Of a partial index the planner knows only what stands in the text.
+    if query.state not in {None, "completed"}:
+        where += " AND d.state <> 'completed'"
+    if ended:
+        where += " AND d.phase = 0"
+    text = f"SELECT d.n, d.id FROM deliveries d WHERE {where} ORDER BY d.n DESC LIMIT ?"  # noqa: S608 - values apart
+    return db.execute(text, (*(value for _, value in conditions), most)).fetchall()
+
+
+def page_end(found: Sequence[tuple[int, str]], most: int) -> str | None:
+    """Return the cursor behind what was found, None when there can be no more."""
+    return f"{found[-1][0]:x}" if found and len(found) >= most else None
+
+
+def lane(db: sqlite3.Connection, key: str) -> Lane | None:
+    """Return a lane, or None."""
+    row = db.execute(f"{_LANE} WHERE l.key = ?", (key,)).fetchone()
+    return None if row is None else _lane(row)
+
+
+def lanes(db: sqlite3.Connection, after: str, most: int) -> list[Lane]:
+    """Return lanes by key."""
+    return [_lane(row) for row in db.execute(f"{_LANE} WHERE l.key > ? ORDER BY l.key LIMIT ?", (after, most))]
+
+
+def origins(db: sqlite3.Connection) -> list[Origin]:
+    """Return all origins."""
+    return [_filled(Origin, row) for row in db.execute(_ORIGINS)]
+
+
+def counts(db: sqlite3.Connection) -> Counts:
+    """Return the sum of all lanes' counts."""
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTS)
+    return _filled(Counts, db.execute(f"SELECT {sums} FROM lanes").fetchone())  # noqa: S608 - names of ours
+
+
+def minutes(db: sqlite3.Connection, since: int, until: int, key: str | None) -> list[Minute]:
+    """Return what was rolled up in a time."""
+    text = """
+        SELECT l.key, m.began_at, m.attempts, m.ok, m.refused, m.failed, m.answered, m.time_sum, m.time_min, m.time_max
+        FROM minutes m JOIN lanes l ON l.id = m.lane
+        WHERE m.began_at >= ?1 AND m.began_at < ?2 AND (?3 IS NULL OR l.key = ?3) ORDER BY m.began_at, l.key
+    """
+    return [_filled(Minute, row) for row in db.execute(text, (since, until, key))]
+
+
+def events(db: sqlite3.Connection, after: int, most: int) -> list[Event]:
+    """Return events in order."""
+    return [_filled(Event, row) for row in db.execute(_EVENTS, (after, most))]
+
+
+def starts(db: sqlite3.Connection, origin: str, since: int, now: int) -> list[Start]:
+    """Return the sends to an origin that may still count."""
+    return [_filled(Start, row) for row in db.execute(_STARTS, (now, origin, since))]
+
+
+def _of(db: sqlite3.Connection, select: str, number: str) -> tuple[Any, ...] | None:
+    text = f"{select} WHERE n = (SELECT n FROM deliveries WHERE id = ?)"  # noqa: S608 - a text of ours
+    found: tuple[Any, ...] | None = db.execute(text, (number,)).fetchone()
+    return found
+
+
+def _filled(kind: type[S], row: Sequence[Any]) -> S:
+    return kind(**dict(zip(kind.__struct_fields__, row, strict=True)))
+
+
+def _delivery(row: Sequence[Any]) -> Delivery:
+    number, state, sending, cancelling, *others = row
+    return _filled(Delivery, (number, state, bool(sending), bool(cancelling), *others))
+
+
+def _lane(row: Sequence[Any]) -> Lane:
+    origin, totals = _filled(Origin, row[3:9]), _filled(Counts, row[9:])
+    return Lane(key=row[0], origin=origin, paused=bool(row[1]), limits=row[2], counts=totals)
+
+
+def _place(cursor: str) -> int:
+    try:
+        return int(cursor, 16)
+    except ValueError:
+        raise OptionsError("cursor", cursor, "the cursor of an earlier page") from None

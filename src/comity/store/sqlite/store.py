@@ -1,0 +1,261 @@
+"""SqliteStore: a Store in one file.
+
+A writer's thread does what changes anything, a few others read; the event loop does neither. Every commit is on the disk
+before anybody is told (`synchronous=FULL`). The connection that writes is also the only one that checkpoints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Concatenate, ParamSpec, TypeVar
+
+from comity.errors import OptionsError, StoreError
+from comity.store.base import AGEING, LONGEST_AGEING
+from comity.store.records import (
+    Answer,
+    AttemptRow,
+    Claim,
+    Claimed,
+    Counts,
+    Delivery,
+    Ended,
+    Event,
+    Lane,
+    Lease,
+    Minute,
+    NewDelivery,
+    Origin,
+    Page,
+    Payload,
+    Pruned,
+    Query,
+    Renewal,
+    Replayed,
+    Rescued,
+    Retention,
+    Start,
+    Submitted,
+)
+from comity.store.sqlite import claims, leases, operating, origins, pruning, reading, submitting
+from comity.store.sqlite.claims import give_back
+from comity.store.sqlite.faults import translated
+from comity.store.sqlite.lock import Lock
+from comity.store.sqlite.migrations import check_schema
+from comity.store.sqlite.origins import disown
+from comity.store.sqlite.writer import Work, Writer
+from comity.store.transitions import Step
+
+READERS = 2
+_CACHE_KIB = 64 * 1024
+_CHECKPOINT_PAGES = 4_000
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A store in a SQLite file. What its methods promise stands at `comity.store.base.Store`.
+
+    Leases that are found in the file have run out: it serves one process at a time, and theirs is gone.
+
+    Args:
+        path: the file; `migrate` makes it and brings it up to date.
+        clock: ns since the epoch.
+        ageing: after so long a delivery counts one priority more urgent, ns; at most a day.
+
+    Raises:
+        OptionsError: `ageing` is none of that.
+        StoreError: another process has the file, its schema is older or newer, it is damaged or cannot be opened.
+    """
+
+    def __init__(self, path: Path | str, *, clock: Callable[[], int] = time.time_ns, ageing: int = AGEING) -> None:
+        if not 0 <= ageing <= LONGEST_AGEING:
+            raise OptionsError("ageing", ageing, f"0 to {LONGEST_AGEING} ns")
+        self._path, self._clock = Path(path), clock
+        if not self._path.exists():
+            raise StoreError(f"{path}: there is no such store: migrate makes it", reason="schema")
+        with contextlib.ExitStack() as opened:
+            self._lock = Lock(self._path)
+            opened.callback(self._lock.release)
+            with translated(self._path):
+                self._db = opened.enter_context(contextlib.closing(self._connect()))
+                check_schema(self._db, self._path)
+                self._db.execute("UPDATE leases SET expires_at = 0")
+                self._connections = [opened.enter_context(contextlib.closing(self._reader())) for _ in range(READERS)]
+                self._writer = Writer(self._path, self._db, clock, ageing)
+            self._opened = opened.pop_all()
+        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        for connection in self._connections:
+            self._idle.put(connection)
+        self._readers = ThreadPoolExecutor(READERS, "comity-store-reader")
+        self._closed = False
+
+    async def now(self) -> int:
+        return self._clock()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._writer.close()
+        self._readers.shutdown()
+        # Readers first: the last connection to go is the one that checkpoints.
+        with translated(self._path):
+            self._opened.close()
+
+    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
+        return await self._writer.do(submitting.submit, new)
+
+    async def register(self, worker: str, lasting: int) -> Lease:
+        return await self._writer.do(leases.register, (worker, lasting))
+
+    async def renew(self, lease: Lease) -> Renewal:
+        return await self._writer.do(leases.renew, lease)
+
+    async def resign(self, lease: Lease) -> None:
+        await self._writer.do(leases.resign, lease)
+
+    async def own(self, lease: Lease, most: int) -> list[Origin]:
+        return await self._writer.do(origins.own, (lease, most))
+
+    async def disown(self, lease: Lease, origins: Sequence[str]) -> None:
+        await self._writer.do(disown, (lease, origins))
+
+    async def starts(self, origin: str, since: int) -> list[Start]:
+        return await self._read(reading.starts, origin, since, self._clock())
+
+    async def hold(self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0) -> None:
+        await self._writer.do(origins.hold, (lease, origin, pause, block, gap))
+
+    async def claim(self, lease: Lease, free: int) -> Claimed:
+        return await self._writer.do(claims.claim, (lease.id, free), _nobody_wants)
+
+    async def begin(self, claim: Claim, cost: bytes = b"{}") -> int:
+        return await self._writer.do(claims.begin, (claim, cost))
+
+    async def finish(self, claim: Claim, ended: Ended) -> Step:
+        return await self._writer.do(claims.finish, (claim, ended))
+
+    async def give_back(self, claims: Sequence[Claim], wait: int = 0) -> int:
+        return await self._writer.do(give_back, (claims, wait))
+
+    async def rescue(self, jitter: int = 1_000_000_000) -> Rescued:
+        return await self._writer.do(leases.rescue, jitter)
+
+    async def expire(self, most: int = 500) -> int:
+        return await self._writer.do(claims.expire, most)
+
+    async def prune(self, retention: Retention, most: int = 500) -> Pruned:
+        return await self._writer.do(pruning.prune, (retention, most))
+
+    async def cancel(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.cancel, delivery)
+
+    async def hasten(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.hasten, delivery)
+
+    async def replay(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.replay, delivery)
+
+    async def replay_all(self, query: Query, cursor: str | None = None, most: int = 500) -> Replayed:
+        return await self._writer.do(operating.replay_all, (query, cursor, most))
+
+    async def change_lane(self, key: str, *, paused: bool | None = None, limits: bytes | None = None) -> Lane | None:
+        return await self._writer.do(origins.change_lane, (key, paused, limits))
+
+    async def unblock(self, key: str) -> Lane | None:
+        return await self._writer.do(origins.unblock, key)
+
+    async def get(self, delivery: str) -> Delivery | None:
+        return await self._read(reading.delivery, delivery)
+
+    async def payload(self, delivery: str) -> Payload | None:
+        return await self._read(reading.payload, delivery)
+
+    async def answer(self, delivery: str) -> Answer | None:
+        return await self._read(reading.answer, delivery)
+
+    async def attempts(self, delivery: str) -> list[AttemptRow]:
+        return await self._read(reading.attempts, delivery)
+
+    async def deliveries(self, query: Query, cursor: str | None = None, most: int = 100) -> Page:
+        return await self._read(reading.page, query, cursor, most)
+
+    async def lane(self, key: str) -> Lane | None:
+        return await self._read(reading.lane, key)
+
+    async def lanes(self, after: str = "", most: int = 1000) -> list[Lane]:
+        return await self._read(reading.lanes, after, most)
+
+    async def origins(self) -> list[Origin]:
+        return await self._read(reading.origins)
+
+    async def counts(self) -> Counts:
+        return await self._read(reading.counts)
+
+    async def minutes(self, since: int, until: int, lane: str | None = None) -> list[Minute]:
+        return await self._read(reading.minutes, since, until, lane)
+
+    async def events(self, after: int, most: int = 1000) -> list[Event]:
+        return await self._read(reading.events, after, most)
+
+    async def newer(self, after: int) -> None:
+        await self._writer.bell.newer(after)
+
+    async def _read(self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **named: P.kwargs) -> T:
+        """Have one of the readers read; it sees one state of the file."""
+        if self._closed:
+            raise StoreError(f"{self._path}: the store is closed", reason="closed")
+
+        def work() -> T:
+            connection = self._idle.get()
+            try:
+                with translated(self._path), _one_state(connection):
+                    return read(connection, *args, **named)
+            finally:
+                self._idle.put(connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    def _connect(self) -> sqlite3.Connection:
+        # Any thread may use it; which one does is said here, not by SQLite.
+        db = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=5.0,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        return db
+
+    def _reader(self) -> sqlite3.Connection:
+        db = self._connect()
+        db.execute("PRAGMA query_only=ON")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        return db
+
+
+def _nobody_wants(claimed: Claimed) -> Work:
+    return Work(give_back, (claimed.claims, 0))
+
+
+@contextlib.contextmanager
+def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,69 @@
+"""Submitting: new deliveries, each with its payload and key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comity.errors import OptionsError
+from comity.store.records import NewDelivery, Submitted
+from comity.store.sqlite.row import READY, WAITING
+from comity.store.sqlite.transaction import LaneRef, Results, Transaction
+
+_INSERT = """
+INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
+    due_at, deadline, idle_since, max_attempts) VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_PAYLOAD = "INSERT INTO payloads (n, options, headers, body) VALUES (?, ?, ?, ?)"
+_KEYED = """
+SELECT k.fingerprint, k.id, k.created_at, d.state FROM keys k LEFT JOIN deliveries d ON d.id = k.id WHERE k.key = ?
+"""
+
+
+def submit(transaction: Transaction, calls: list[Sequence[NewDelivery]]) -> Results[list[Submitted]]:
+    """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
+    payloads: list[tuple[object, ...]] = []
+    results: Results[list[Submitted]] = []
+    for new in calls:
+        try:
+            lanes = [transaction.lane(each.lane or each.origin, each.origin) for each in new]
+        except OptionsError as error:
+            results.append(error)
+        else:
+            results.append([_one(transaction, each, lane, payloads) for each, lane in zip(new, lanes, strict=True)])
+    transaction.db.executemany(_PAYLOAD, payloads)
+    return results
+
+
+def _one(transaction: Transaction, new: NewDelivery, lane: LaneRef, payloads: list[tuple[object, ...]]) -> Submitted:
+    if new.idempotency_key is not None and (before := _before(transaction, new)):
+        return before
+    db, now = transaction.db, transaction.now
+    due_at = max(now + new.delay, new.run_at or 0)
+    phase = READY if due_at <= now else WAITING
+    number = transaction.ids.new(now)
+    rank = now + new.priority * transaction.ageing
+    row = db.execute(
+        _INSERT,
+        (
+            number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, now, now,
+            due_at, new.deadline, now, new.max_attempts,
+        ),
+    ).lastrowid  # fmt: skip
+    payloads.append((row, new.options, new.headers, new.body))
+    if new.idempotency_key is not None:
+        db.execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (new.idempotency_key, new.fingerprint, number, now))
+    transaction.count(lane.id, "pending", 1)
+    if phase == READY:
+        transaction.count(lane.id, "ready", 1)
+    transaction.event("pending", lane=lane.id, delivery=number)
+    return Submitted(id=number, created_at=now)
+
+
+def _before(transaction: Transaction, new: NewDelivery) -> Submitted | None:
+    """Return what an earlier use of the key means for this one, or None when there was none."""
+    row = transaction.db.execute(_KEYED, (new.idempotency_key,)).fetchone()
+    if row is None:
+        return None
+    fingerprint, number, created_at, state = row
+    same = fingerprint == new.fingerprint
+    return Submitted(id=number, outcome="replayed" if same else "conflict", state=state, created_at=created_at)

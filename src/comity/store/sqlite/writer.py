@@ -1,0 +1,172 @@
+"""Writer: one thread, one connection, and many who wait for the same commit.
+
+Whatever waits when a commit ends becomes the next transaction, so the disk's own pace decides how much shares a commit and
+nobody is held back for company. A statement that fails undoes the transaction; each part of it is then tried alone, so that
+one does not fail for another's fault. Only when the commit is on the disk is anybody told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import defaultdict, deque
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any, TypeVar
+
+from comity.errors import StoreError
+from comity.store.ids import Ids
+from comity.store.sqlite.bell import Bell
+from comity.store.sqlite.faults import fault
+from comity.store.sqlite.transaction import Known, Results, Transaction
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+Handler = Callable[[Transaction, list[A]], Results[T]]
+"""Carries out calls of one kind, in order; returns for each its result, or the error that its caller gets. A call that
+gets an error has written nothing."""
+
+
+class Work:
+    """One call.
+
+    Args:
+        handler, argument: what to do.
+        future: where the result goes; None when nobody waits.
+        undo: what to do if its caller is gone by the time that it is done.
+    """
+
+    __slots__ = ("argument", "future", "handler", "undo")
+
+    def __init__(
+        self,
+        handler: Handler[Any, Any],
+        argument: Any,
+        future: asyncio.Future[Any] | None = None,
+        undo: Callable[[Any], Work] | None = None,
+    ) -> None:
+        self.handler, self.argument, self.future, self.undo = handler, argument, future, undo
+
+
+class Writer:
+    """The one that writes.
+
+    Args:
+        path: the file, for messages.
+        db: a connection that any thread may use; only the writer's does from now on.
+        clock: ns since the epoch.
+        ageing: ns.
+    """
+
+    def __init__(self, path: Path, db: sqlite3.Connection, clock: Callable[[], int], ageing: int) -> None:
+        self._path, self._db, self._clock, self._ageing = path, db, clock, ageing
+        self._ids, self._known = Ids(), Known()
+        self._waiting: deque[Work] = deque()
+        self._wake = Condition()
+        self._closing = False
+        self.bell = Bell(db.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+        self._thread = Thread(target=self._run, name="comity-store", daemon=True)
+        self._thread.start()
+
+    async def do(self, handler: Handler[A, T], argument: A, undo: Callable[[T], Work] | None = None) -> T:
+        """Have a call carried out; return its result when that is on the disk."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(Work(handler, argument, future, undo))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # Done already, and the result is on its way to nobody; a future that was cancelled is seen to by `_tell`.
+            if undo is not None and not future.cancelled() and future.exception() is None:
+                self._put(undo(future.result()))
+            raise
+
+    def close(self) -> None:
+        """Carry out what waits and end the thread; blocks until then. The connection stays open."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _put(self, work: Work) -> None:
+        with self._wake:
+            if self._closing:
+                raise StoreError(f"{self._path}: the store is closed", reason="closed")
+            self._waiting.append(work)
+            if len(self._waiting) == 1:
+                self._wake.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._waiting:
+                    if self._closing:
+                        return
+                    self._wake.wait()
+                works = [work for work in self._waiting if work.future is None or not work.future.cancelled()]
+                self._waiting.clear()
+            self._tell(works, self._commit(works))
+
+    def _commit(self, works: list[Work]) -> list[Any]:
+        """Carry out all of it in one transaction; return the results or errors."""
+        now = self._clock()
+        transaction = Transaction(self._db, now=now, ageing=self._ageing, ids=self._ids, known=self._known)
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            results: list[Any] = []
+            for handler, same in groupby(works, key=lambda work: work.handler):
+                results.extend(handler(transaction, [work.argument for work in same]))
+            rang = transaction.write_sums()
+        except Exception as error:  # noqa: BLE001 - whatever it is concerns its caller, and not those who come later
+            self._undo()
+            if len(works) == 1:
+                return [fault(self._path, error) if isinstance(error, sqlite3.Error) else error]
+            return [result for work in works for result in self._commit([work])]
+        try:
+            last = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] if rang else None
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._undo()
+            return [fault(self._path, error)] * len(works)
+        if last is not None:
+            self.bell.ring(last)
+        return results
+
+    def _undo(self) -> None:
+        self._known.clear()
+        if self._db.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # a disk that fails is the error that is told already
+                self._db.execute("ROLLBACK")
+
+    def _tell(self, works: list[Work], results: list[Any]) -> None:
+        told: defaultdict[asyncio.AbstractEventLoop, list[tuple[Work, Any]]] = defaultdict(list)
+        for work, result in zip(works, results, strict=True):
+            if work.future is not None:
+                told[work.future.get_loop()].append((work, result))
+        for loop, done in told.items():
+            try:
+                loop.call_soon_threadsafe(self._settle, done)
+            except RuntimeError:  # the loop was closed: nobody waits any more
+                self._take_back(done)
+
+    def _settle(self, done: list[tuple[Work, Any]]) -> None:
+        gone = []
+        for work, result in done:
+            future = work.future
+            assert future is not None
+            if future.cancelled():
+                gone.append((work, result))
+            elif isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        self._take_back(gone)
+
+    def _take_back(self, gone: list[tuple[Work, Any]]) -> None:
+        for work, result in gone:
+            if work.undo is not None and not isinstance(result, Exception):
+                with contextlib.suppress(StoreError):  # closed: the lease runs out
+                    self._put(work.undo(result))

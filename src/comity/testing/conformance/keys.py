@@ -1,0 +1,60 @@
+"""Idempotency keys: the second request with a key is the first one again, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+from comity.policy.units import NS
+from comity.store.records import Retention
+from comity.testing.conformance.stage import Stage, everything, new, send, submit, worker
+
+
+class Keys:
+    """One delivery for each key."""
+
+    async def test_the_same_key_and_request_replay_the_first_answer(self, stage: Stage) -> None:
+        """ID-05: while it waits, while it is sent, and when it is done."""
+        async with stage.opened() as store:
+            request = new(1, idempotency_key="key")
+            (first,) = await store.submit([request])
+            assert first.outcome == "created"
+            (again,) = await store.submit([request])
+            assert (again.id, again.outcome, again.state) == (first.id, "replayed", "pending")
+            await send(store, await worker(store))
+            (again,) = await store.submit([request])
+            assert (again.id, again.outcome, again.state) == (first.id, "replayed", "completed")
+            assert again.created_at == first.created_at
+
+    async def test_the_same_key_with_another_request_is_a_conflict(self, stage: Stage) -> None:
+        """Nothing is stored of it; the rest of the batch is."""
+        async with stage.opened() as store:
+            (first,) = await store.submit([new(1, idempotency_key="key")])
+            found = await store.submit([new(2, idempotency_key="key"), new(3), new(1, idempotency_key="other")])
+            assert [each.outcome for each in found] == ["conflict", "created", "created"]
+            assert found[0].id == first.id
+            assert len(await everything(store)) == 3
+
+    async def test_of_many_with_one_key_at_one_moment_one_creates(self, stage: Stage) -> None:
+        """DD-05: and a request without a key is always a new one."""
+        async with stage.opened() as store:
+            request = new(1, idempotency_key="key")
+            found = await asyncio.gather(*(store.submit([request]) for _ in range(40)))
+            assert sorted(each.outcome for (each,) in found) == ["created", *["replayed"] * 39]
+            assert len({each.id for (each,) in found}) == 1
+            assert len(set(await submit(store, new(1), new(1)))) == 2
+
+    async def test_a_key_outlives_its_delivery_and_has_an_age_of_its_own(self, stage: Stage) -> None:
+        """Until it is pruned it says what it stood for."""
+        async with stage.opened() as store:
+            request = new(1, idempotency_key="key")
+            (first,) = await store.submit([request])
+            await send(store, await worker(store))
+            stage.advance(10 * NS)
+            await store.prune(Retention(completed=NS, keys=60 * NS))
+            (again,) = await store.submit([request])
+            assert (again.id, again.outcome, again.state) == (first.id, "replayed", None)
+            stage.advance(60 * NS)
+            assert (await store.prune(Retention(keys=60 * NS))).keys == 1
+            (other,) = await store.submit([request])
+            assert other.outcome == "created"
+            assert other.id != first.id
