@@ -1,0 +1,138 @@
+"""RetryRules: from stored fields to decisions. Pure: `now` and `draw` come in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from comity.errors import OptionsError
+from comity.policy.outcome import Outcome
+from comity.policy.retry import DONE, GiveUp, RetryAt
+from comity.policy.units import NS
+from comity.service.retry_rules import RetryRules
+
+MS = 1_000_000
+NOW = 1_767_225_600 * NS
+LAST = 1 - 2**-53
+LOST = Outcome(failure="lost", sent="maybe")
+UNSENT = Outcome(failure="connect", sent="no")
+
+
+def status(code: int, retry_after: int | None = None) -> Outcome:
+    return Outcome(status=code, retry_after=retry_after)
+
+
+def after(outcome: Outcome, *, attempts: int = 0, draw: float = 0.5, **fields: object):
+    rules = RetryRules(**fields)
+    return rules.judge(rules.call(attempts=attempts), outcome, NOW, draw)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "low", "base", "high"),
+    [(1, 800, 1_000, 1_200), (2, 1_600, 2_000, 2_400), (3, 3_200, 4_000, 4_800), (4, 6_400, 8_000, 9_600)],
+)
+def test_waits_double_from_twice_the_base_and_are_spread_by_a_fifth(attempt, low, base, high):
+    """NP-018..023, NP-024"""
+    for draw, wait in ((0.0, low), (0.5, base), (LAST, high)):
+        decided = after(status(500), attempts=attempt - 1, draw=draw, backoff_ms=500)
+        assert (decided.at - NOW) / MS == pytest.approx(wait, abs=1e-6)
+
+
+def test_no_ceiling_bounds_the_waits():
+    """NP-018"""
+    decided = after(status(500), attempts=19, backoff_ms=1_000, max_retries=30)
+    assert decided.at - NOW == 2**20 * NS
+
+
+@pytest.mark.parametrize("retries", [1, 2, 5])
+def test_a_server_error_is_retried_as_often_as_was_said(retries):
+    """NP-005, NP-024"""
+    rules = RetryRules(max_retries=retries)
+    call = rules.call()
+    decided = [rules.judge(call, status(503), NOW, 0.5) for _ in range(retries + 1)]
+    assert [type(each) for each in decided] == [RetryAt] * retries + [GiveUp]
+    assert (decided[-1].reason, call.attempts) == ("attempts", retries + 1)
+
+
+def test_unless_said_otherwise_there_are_5_retries_from_a_base_of_1_second():
+    """NP-005, NP-006"""
+    assert (RetryRules().retry.attempts, after(status(500)).at - NOW) == (6, 2 * NS)
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 410, 422, 451])
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_4xx_is_final(code, strict):
+    """NP-025"""
+    assert after(status(code), strict_4xx=strict) == DONE
+
+
+@pytest.mark.parametrize("code", [408, 425, 429])
+def test_those_that_ask_for_another_try_are_final_when_the_letter_is_wanted(code):
+    """NP-025"""
+    assert after(status(code, 3 * NS), strict_4xx=True) == DONE
+    assert isinstance(after(status(code, 3 * NS)), RetryAt)
+
+
+def test_strictness_concerns_4xx_alone():
+    assert isinstance(after(status(500), strict_4xx=True), RetryAt)
+    assert isinstance(after(LOST, strict_4xx=True), RetryAt)
+
+
+@pytest.mark.parametrize("outcome", [status(500), status(429), LOST, UNSENT, Outcome(failure="timeout", sent="yes")])
+def test_at_least_once_sends_again_whatever_may_not_have_arrived(outcome):
+    assert isinstance(after(outcome), RetryAt)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "again"),
+    [(UNSENT, True), (status(429), True), (status(500), False), (LOST, False), (status(408), False)],
+)
+def test_at_most_once_sends_again_only_what_surely_was_not_taken(outcome, again):
+    assert isinstance(after(outcome, delivery="at_most_once"), RetryAt) == again
+
+
+@pytest.mark.parametrize("outcome", [Outcome(failure="blocked", sent="no"), Outcome(failure="bad")])
+def test_what_trying_again_cannot_mend_is_final(outcome):
+    """SS-07"""
+    assert isinstance(after(outcome), GiveUp)
+
+
+def test_a_hint_replaces_a_shorter_wait_and_may_be_days_long():
+    hour = 3_600 * NS
+    assert after(status(503, hour)) == RetryAt(NOW + hour, "503", NOW + hour)
+    assert after(status(429, 160 * hour)) == RetryAt(NOW + 160 * hour, "429", NOW + 160 * hour)
+    assert after(status(429, 169 * hour)).reason == "retry_after"
+
+
+def test_refusals_are_counted_apart():
+    rules = RetryRules(max_retries=1)
+    call = rules.call(attempts=0, refusals=4, refusals_in_a_row=4)
+    assert isinstance(rules.judge(call, status(429, NS), NOW, 0.5), RetryAt)
+    assert (call.attempts, call.refusals, call.refusals_in_a_row) == (0, 5, 5)
+
+
+def test_a_deadline_ends_it():
+    rules = RetryRules()
+    assert rules.judge(rules.call(deadline=NOW + NS), status(500), NOW, 0.5).reason == "deadline"
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"max_retries": 0}, "max_retries"), ({"max_retries": 1.0}, "max_retries"), ({"max_retries": True}, "max_retries"),
+        ({"max_retries": "5"}, "max_retries"), ({"backoff_ms": 99}, "backoff_ms"), ({"backoff_ms": 1e3}, "backoff_ms"),
+        ({"strict_4xx": 1}, "strict_4xx"), ({"delivery": "exactly_once"}, "at_least_once"), ({"maxRetries": 1}, "max_retries"),
+    ],
+)  # fmt: skip
+def test_a_field_that_cannot_be_used_is_named(fields, named):
+    """NP-005, NP-006"""
+    with pytest.raises(OptionsError, match=named):
+        RetryRules(**fields)
+
+
+@given(attempt=st.integers(1, 14), base=st.integers(100, 100_000), draw=st.floats(0, 1, exclude_max=True))
+def test_every_wait_is_within_a_fifth_of_its_base(attempt, base, draw):
+    """NP-018, NP-019"""
+    decided = after(status(500), attempts=attempt - 1, draw=draw, backoff_ms=base, max_retries=100)
+    exact = base * 2**attempt * MS
+    assert 0.8 * exact - 1_000 <= decided.at - NOW <= 1.2 * exact + 1_000  # a float has 53 bits
