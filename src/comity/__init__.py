@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         TargetBlocked as TargetBlocked,
         TimedOut as TimedOut,
     )
+    from comity.policy.adaptive import Adaptive as Adaptive
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
     from comity.policy.backoff import Backoff as Backoff
     from comity.policy.budget import RetryBudget as RetryBudget
@@ -112,6 +113,7 @@ _HOMES = {
     "comity.policy.budget": ("RetryBudget",),
     "comity.policy.events": ("Event",),
     "comity.policy.header_names": ("HeaderNames",),
+    "comity.policy.adaptive": ("Adaptive",),
     "comity.policy.hedge": ("Hedge",),
     "comity.policy.options": ("Policy",),
     "comity.policy.rate": ("Rate",),

@@ -135,6 +135,25 @@ def test_a_limiter_is_not_forgotten_while_a_call_holds_its_gate(clock):
 # All hosts together
 
 
+def test_stats_tell_what_an_adaptive_control_learned(clock):
+    """CP-072: the live value of the limit is what may run at once."""
+    hosts = Hosts(policy(adaptive=True, concurrency=20), clock=clock)
+    caller = Caller(hosts)
+    for _ in range(40):
+        clock.run(caller.get("api.example"))
+        clock.advance(0.01)
+    clock.run(caller.get("api.example", 429, seconds(1)))
+    clock.run(caller.get("api.example"))
+    learned = hosts.stats().hosts["api.example"]
+    assert (learned.concurrency, learned.limit) == (2, 2.0)
+    assert learned.rate is not None
+    assert learned.rate > 20
+    plain = Hosts(policy(), clock=clock)
+    clock.run(Caller(plain).get("api.example"))
+    silent = plain.stats().hosts["api.example"]
+    assert (silent.limit, silent.floor, silent.rate) == (None, 0.0, None)
+
+
 def test_stats_sum_up_the_hosts(clock):
     """CP-072 CP-073: queued, running and concurrency, live; over all hosts and of each."""
     hosts = Hosts(Policy(concurrency=2), {"deezer.com": Policy(concurrency=3)}, clock=clock)

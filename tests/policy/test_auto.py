@@ -107,6 +107,13 @@ def test_the_pace_follows_a_rate_that_changes():
     assert traffic.good(140, 180) > 0.85 * 60
 
 
+def test_a_refusal_that_names_a_time_is_never_one_of_too_many_at_once():
+    control = auto(initial=4)
+    starts = [control.begin(n, 0) for n in range(1, 5)]
+    control.end(starts[3], seconds(1), Ending.REFUSED, None, seconds(3))
+    assert (control.cap, control.until, control.refused) == (4, seconds(4), True)
+
+
 @pytest.mark.parametrize("hint", [False, True])
 def test_the_pace_uses_a_fixed_window_up(hint):
     traffic = Traffic(auto(64), window(300, 10, hint=hint)).run(120)
@@ -159,15 +166,6 @@ def test_single_failures_do_not_slow_a_healthy_upstream():
         return (0.1, Ending.FAILED if count["n"] % 20 == 0 else Ending.OK, None)
 
     assert Traffic(auto(16), serve).run(40).good(20, 40) > 0.85 * 160
-
-
-def test_announced_quota_paces_and_a_used_up_one_stops():
-    control = auto()
-    control.announce(100, seconds(10), 0)
-    control.begin(1, 0)
-    assert control.until == pytest.approx(1e9 / 11.5, rel=1e-6)
-    control.announce(0, seconds(10), 0)
-    assert control.until == seconds(10)
 
 
 def test_starts_that_came_to_nothing_teach_nothing_and_hold_up_nothing():

@@ -81,8 +81,8 @@ def test_what_is_no_answer_is_no_sample(ending):
 
 def test_it_holds_nothing_back_in_time():
     control = ema(use_ttfb=False)
-    control.announce(0, seconds(60), 0)
-    assert (control.until, control.rate, control.use_ttfb) == (0, None, False)
+    control.tick(0)
+    assert (control.until, control.rate, control.use_ttfb, control.refused) == (0, None, False, False)
 
 
 def test_a_rare_fast_sample_does_not_become_the_baseline():

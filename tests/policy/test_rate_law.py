@@ -1,4 +1,4 @@
-"""RateLaw: the pace that refusals and announcements teach. Pure: every test passes `now`, ns."""
+"""RateLaw: the pace that refusals teach. Pure: every test passes `now`, ns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Law(RateLaw):
         self.ranks = 0
 
     def go(self, now: float) -> int:
-        self.begin(seconds(now))
+        self.begin(self.ranks, seconds(now))
         self.ranks += 1
         return self.ranks - 1
 
@@ -127,11 +127,10 @@ def test_the_pace_creeps_for_eight_seconds_and_then_grows_fast():
 
 def test_starts_are_spaced_by_the_pace():
     law = learned(100.0)
-    law.rate = 100.0
-    law.announce(1, 0, seconds(2))  # the pace is worked out anew
-    before = law.wait
-    law.go(before)
-    assert law.wait - before == pytest.approx(1 / 97, rel=1e-3)
+    later = law.wait + 0.2
+    law.go(later)
+    law.go(law.wait)
+    assert law.wait - later == pytest.approx(2 / 97, rel=1e-3)
 
 
 def test_time_in_which_the_pace_held_nothing_back_does_not_raise_it():
@@ -193,27 +192,3 @@ def test_a_refusal_of_too_many_at_once_is_not_counted_as_accepted():
     law.no(1.0, hint=9)
     law.yes(10.0)
     assert law.rate == pytest.approx(10.1)
-
-
-def test_announced_quota_is_spread_over_the_time_to_its_reset():
-    law = Law()
-    law.announce(100, seconds(10), 0)
-    assert law.pace(0) == pytest.approx(11.5)
-    law.go(0.0)
-    law.go(law.wait)
-    assert law.wait == pytest.approx(2 / 11.5, rel=1e-6)
-
-
-def test_nothing_starts_before_the_reset_of_a_quota_that_is_used_up():
-    law = Law()
-    law.announce(0, seconds(10), seconds(1))
-    assert law.wait == 11.0
-
-
-def test_what_was_announced_is_forgotten_a_second_after_its_reset():
-    law = Law()
-    law.announce(100, seconds(10), 0)
-    assert law.pace(seconds(10.9)) == pytest.approx(11.5)
-    assert law.pace(seconds(11)) == math.inf
-    law.go(11.0)
-    assert law.wait <= 11.0

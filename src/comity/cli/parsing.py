@@ -11,9 +11,11 @@ from comity.bulk.body import BodyTemplate
 from comity.bulk.progress import Kind
 from comity.client.headers import checked
 from comity.errors import InvalidRequest, OptionsError
+from comity.policy.adaptive import ALGORITHMS
 from comity.policy.budget import RetryBudget
 from comity.policy.hedge import Hedge
 from comity.policy.host_key import HostKey
+from comity.policy.naming import check_choice
 from comity.policy.options import Policy
 from comity.policy.rate import Measured, Rate
 from comity.policy.retry import Retry
@@ -68,6 +70,7 @@ def policy(
     deadline: str | None = None,
     usage: Sequence[str] = (),
     hedge: str | None = None,
+    adaptive: str | None = None,
 ) -> Policy:
     """Return the policy of the command line's options; what is not given keeps its default."""
     changes: dict[str, Any] = {}
@@ -84,6 +87,8 @@ def policy(
         retrying["max_retry_after"] = duration(max_retry_wait, "--max-retry-wait")
     if hedge is not None:
         changes["hedge"] = _hedge(hedge)
+    if adaptive is not None:
+        changes["adaptive"] = _algorithm(adaptive)
     if usage:
         changes["usage"] = _usage(usage)
     if timeout is not None:
@@ -106,6 +111,11 @@ def cost(text: str) -> int | dict[str, int]:
         unit, _, amount = part.partition("=")
         found[unit_name(unit.strip(), "--cost")] = parse_integer(amount, "--cost", 0)
     return found
+
+
+def _algorithm(text: str) -> str:
+    check_choice(text, "--adaptive", ALGORITHMS)
+    return text
 
 
 def _hedge(text: str) -> Hedge:

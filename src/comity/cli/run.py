@@ -131,6 +131,14 @@ def run(
             help="Sends after the first; 429s are counted apart, but with 0 nothing is sent again.  [2]",
         ),
     ] = None,
+    adaptive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|ema",
+            rich_help_panel=_LIMITS,
+            help="Learn from the answers how many at once, up to --concurrency, and (auto) how many per second.",
+        ),
+    ] = None,
     hedge: Annotated[
         str | None,
         typer.Option(
@@ -224,6 +232,7 @@ def run(
             measured=where,
             usage=usage,
             hedge=hedge,
+            adaptive=adaptive,
             at_once=concurrency,
             min_gap=min_gap,
             retries=retries,

@@ -30,6 +30,9 @@ def simulate(
     max_retry_wait: Annotated[
         str | None, typer.Option(metavar="D", help="The longest wait that the upstream may ask for.  [60s]")
     ] = None,
+    adaptive: Annotated[
+        str | None, typer.Option(metavar="auto|ema", help="Learn from the answers how fast to go.")
+    ] = None,
     timeout: Annotated[str | None, typer.Option(metavar="D", help="Longest time of one attempt.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="D", help="Longest time of one request.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of jitter, errors and backoff: the same seed, the same run.")] = 0,
@@ -55,6 +58,7 @@ def simulate(
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
+            adaptive=adaptive,
             measured=parsing.measured(measured),
         ).replace(retry_budget=parsing.BULK)
         simulation = play(upstream, policy, requests, seed=seed)

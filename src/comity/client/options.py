@@ -13,6 +13,7 @@ from comity.client.content import Content
 from comity.client.headers import HeaderInput
 from comity.client.multipart import FormFields, FormFiles
 from comity.errors import OptionsError
+from comity.policy.adaptive import Adaptive, Algorithm
 from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
 from comity.policy.hedge import Hedge
@@ -60,6 +61,7 @@ class PolicyOptions(TypedDict, total=False):
     deadline: Seconds | None
     header_names: HeaderNames | None
     group: str | None
+    adaptive: Adaptive | bool | Algorithm | None
     obey_quotas: bool
     retry_budget: RetryBudget | bool | None
     hedge: Hedge | None

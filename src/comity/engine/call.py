@@ -15,7 +15,7 @@ from comity.policy.headers import Hints, read_hints
 from comity.policy.outcome import Outcome, asks_again
 from comity.policy.quotas import Quota
 from comity.policy.retry import Retry
-from comity.policy.ticket import State, Ticket
+from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.usage import Usage
 
 if TYPE_CHECKING:
@@ -158,6 +158,8 @@ class Slot(msgspec.Struct, eq=False):
 
     def answered(self) -> None:
         """Say that the answer began; saying it again does nothing."""
+        if self._gate.core.adaptive is not None and self.ticket.answered_at == NOT_STARTED:
+            self.ticket.answered_at = self._gate.clock.now()
         if self._gate.core.meters.minds_answers and self.ticket.state is State.STARTED:
             self._gate.answered(self.ticket)
 

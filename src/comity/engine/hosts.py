@@ -113,9 +113,10 @@ class Hosts:
         name, policy = self.rules.match(host, ask)
         gate = self._gates.get(name)
         if gate is None:
-            core = HostLimiter(policy, now, turns=self._turns, name=name)
+            wall = self.clock.wall()
+            core = HostLimiter(policy, now, turns=self._turns, name=name, wall_offset=wall - now)
             if self._memory is not None and (kept := self._memory.hosts.get(name)) is not None:
-                recall(core, kept, now, self.clock.wall())
+                recall(core, kept, now, wall)
             gate = self._gates[name] = Gate(core, self.clock, self._lock, self._turn)
             if self._closed:
                 core.close()

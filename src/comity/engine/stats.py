@@ -23,6 +23,9 @@ class HostStats:
         retried: attempts so far that were a second or later one of their request.
         succeeded, refused, failed, cancelled: how attempts ended (below 400, 429, anything else, by the caller).
         gap: seconds between two starts now.
+        limit: the concurrency that an adaptive control learned, None without one.
+        floor: the seconds that, by it, an answer takes without a queue ("ema": on average), 0 while unknown.
+        rate: the requests per second that it learned, None while unknown.
         paused_for: seconds until the pause ends, 0 without one.
         blocked_for: seconds until the block ends, 0 without one.
     """
@@ -37,6 +40,9 @@ class HostStats:
     failed: int = 0
     cancelled: int = 0
     gap: float = 0.0
+    limit: float | None = None
+    floor: float = 0.0
+    rate: float | None = None
     paused_for: float = 0.0
     blocked_for: float = 0.0
 
@@ -116,6 +122,7 @@ class Tally:
 
     def stats(self, core: HostLimiter, now: int) -> HostStats:
         """Return the host's present state."""
+        adaptive = core.adaptive
         return HostStats(
             queued=core.queued + core.aside,
             running=core.running,
@@ -127,6 +134,9 @@ class Tally:
             failed=self.failed,
             cancelled=self.cancelled,
             gap=core.gap.width / 1e9,
+            limit=None if adaptive is None else adaptive.limit,
+            floor=0.0 if adaptive is None else adaptive.floor / 1e9,
+            rate=None if adaptive is None else adaptive.rate,
             paused_for=max(0, core.hold - now) / 1e9,
             blocked_for=max(0, core.pause.blocked_until - now) / 1e9,
         )

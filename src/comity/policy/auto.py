@@ -57,12 +57,17 @@ class Auto:
         """The learned rate, requests per second, or None."""
         return self._rates.rate
 
+    @property
+    def refused(self) -> bool:
+        """Whether an episode of refusals is under way."""
+        return self._rates.refused
+
     def begin(self, running: int, now: int) -> Start:
         """Note a start; see `Controller`."""
         rank = self._following
         self._following = rank + 1
         self._concurrency.begin(rank, running, now)
-        self._rates.begin(now)
+        self._rates.begin(rank, now)
         if self._failures.open:
             self._failures.begin(now)
         if self._crowd.cap < NO_CAP:
@@ -81,7 +86,7 @@ class Auto:
             if self._failures.success(rank):
                 law.restart(following)
         elif ending is Ending.REFUSED:
-            if self._crowd.refuse(rank, abreast, now, following):
+            if hint is None and self._crowd.refuse(rank, abreast, now, following):
                 self._rates.crowded()
             else:
                 self._rates.refuse(rank, started, now, following, hint)
@@ -94,11 +99,6 @@ class Auto:
     def tick(self, now: int) -> None:
         """Note that the time of `wake` came."""
         self._concurrency.tick(now, self._following)
-        self._take_over()
-
-    def announce(self, remaining: int, reset: int, now: int) -> None:
-        """Take over what a server says is left; see `Controller`."""
-        self._rates.announce(remaining, reset, now)
         self._take_over()
 
     def _take_over(self) -> None:

@@ -32,7 +32,7 @@ class Controller(Protocol):
         until: the earliest next start, ns.
         wake: when it wants a `tick` though nothing happened, ns; NEVER for no such time.
         use_ttfb: the latencies that it wants end with the answer's first byte, not with its last.
-        paces: it has a law for refusals of its own, and reads what servers announce; no other may be on.
+        paces: it has a law of its own for refusals; no other may be on.
     """
 
     cap: int
@@ -40,6 +40,10 @@ class Controller(Protocol):
     wake: int
     use_ttfb: bool
     paces: bool
+
+    @property
+    def refused(self) -> bool:
+        """Return whether an episode of refusals is under way, by its own law."""
 
     @property
     def limit(self) -> float:
@@ -69,6 +73,3 @@ class Controller(Protocol):
 
     def tick(self, now: int) -> None:
         """Note that the time of `wake` came."""
-
-    def announce(self, remaining: int, reset: int, now: int) -> None:
-        """Take over what a server says is left, until its reset in so many ns."""

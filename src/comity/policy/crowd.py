@@ -3,7 +3,8 @@
 Theory. A server that bounds concurrency refuses whoever comes on top, and hardly ever accepts a request that started
 beside so many others. So a refusal of a request that started as the m-th at once, where at most 6 % of the last 100
 successes did, sets a soft cap of m - 1. After 2 s in which it was reached one more is tried: a success removes the cap, a
-refusal restores it and doubles the time to the next try, up to 60 s.
+refusal restores it and doubles the time to the next try, up to 60 s. A refusal that names a time is not of this kind: when
+others end is nothing that a server knows.
 """
 
 from __future__ import annotations

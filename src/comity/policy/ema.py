@@ -30,6 +30,7 @@ class Ema:
     wake = NEVER
     paces = False
     rate: float | None = None
+    refused = False
 
     __slots__ = ("_average", "_breaches", "_maximum", "_options", "_rank", "cap", "use_ttfb")
 
@@ -63,9 +64,6 @@ class Ema:
 
     def tick(self, now: int) -> None:
         """Do nothing: time alone changes nothing here."""
-
-    def announce(self, remaining: int, reset: int, now: int) -> None:
-        """Take no notice: this control has no law for rates."""
 
     def _sample(self, latency: int) -> None:
         options = self._options

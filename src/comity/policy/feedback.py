@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comity.policy.controller import Ending
 from comity.policy.limiter import HostLimiter
 from comity.policy.outcome import Outcome
 from comity.policy.retry import Decision, Done, GiveUp
@@ -26,8 +27,9 @@ def end_attempt(
     """
     if outcome.sent != "no":
         limiter.started(ticket, now)
+    _sample(limiter, ticket, outcome, now)
     limiter.release(ticket, now, keep_slot=keep_slot)
-    return learn(limiter, ticket, outcome, decision, now)
+    return _learn(limiter, ticket, outcome, decision, now)
 
 
 def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
@@ -43,6 +45,28 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
     Returns:
         Whether a pause or block began.
     """
+    _sample(limiter, ticket, outcome, now)
+    return _learn(limiter, ticket, outcome, decision, now)
+
+
+def _sample(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, now: int) -> None:
+    if limiter.adaptive is not None:
+        limiter.sample(ticket, now, _ending(outcome), outcome.retry_after)
+
+
+def _ending(outcome: Outcome) -> Ending:
+    """Say what an outcome tells about the host's load."""
+    status, failure = outcome.meaning, outcome.failure
+    if outcome.refused:
+        return Ending.REFUSED
+    if failure == "timeout" or (failure is None and status == 408):
+        return Ending.TIMED_OUT
+    if failure in {"connect", "lost", "truncated"} or (status is not None and status >= 500):
+        return Ending.FAILED
+    return Ending.NOTHING if failure is not None or status is None else Ending.OK
+
+
+def _learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
     if isinstance(decision, Done) and not outcome.refused:
         limiter.succeeded(ticket)
         return False

@@ -17,9 +17,11 @@ import heapq
 from collections.abc import Iterable, Mapping
 
 from comity.errors import QueueFull
+from comity.policy.adapting import controller
 from comity.policy.admission import Admission
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
+from comity.policy.controller import Ending
 from comity.policy.gap import Gap
 from comity.policy.hedge import Latencies
 from comity.policy.meters import Meters
@@ -44,9 +46,12 @@ class HostLimiter:
         policy: the limits.
         now: ns; fixed windows are anchored here.
         turns: the bound that it shares with other hosts, and its name there.
+        wall_offset: wall clock minus the clock of `now`, ns.
     """
 
-    def __init__(self, policy: Policy, now: int, *, turns: Turns | None = None, name: str = "") -> None:
+    def __init__(
+        self, policy: Policy, now: int, *, turns: Turns | None = None, name: str = "", wall_offset: int = 0
+    ) -> None:
         self.policy, self.name = policy, name
         self._turns = turns
         self._limit = NO_CAP if policy.concurrency is None else policy.concurrency
@@ -58,6 +63,7 @@ class HostLimiter:
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)
+        self.adaptive = controller(policy.adaptive, policy.concurrency, now, wall_offset)
         self.running = 0
         """How many hold a slot."""
         self._resting = 0
@@ -79,6 +85,12 @@ class HostLimiter:
         """Take over what the controls say now; call it after changing one."""
         self.cap = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
+        """No start before, and it is worth telling those who cannot wait so long."""
+        self.ready = self.hold
+        """No start before."""
+        if (adaptive := self.adaptive) is not None:
+            self.cap = min(self.cap, adaptive.cap)
+            self.ready = max(self.hold, adaptive.until)
         self._plain = None if self.closed or self.gap.width else self.meters.plain
         self.quick = None if self._turns else self._plain
 
@@ -94,7 +106,7 @@ class HostLimiter:
     def take(self, now: int) -> bool:
         """Start one at once; return False when anything stands in its way or the rates need the long way."""
         windows = self.quick
-        if windows is None or self.queued or self.running >= self.cap or self.hold > now:
+        if windows is None or self.queued or self.running >= self.cap or self.ready > now:
             return False
         for window in windows:
             if window.used >= window.limit and not window.fits(now, 1):
@@ -124,7 +136,7 @@ class HostLimiter:
         if (self._later and self._ripe(now)) or ticket.deadline <= now:
             return False
         turns = self._turns
-        if ticket.not_before > now or self.hold > now or (turns is not None and (turns.line or not turns.free)):
+        if ticket.not_before > now or self.ready > now or (turns is not None and (turns.line or not turns.free)):
             return False
         windows = self._plain
         if windows is not None and ticket.costs is self.meters.ordinary:
@@ -183,6 +195,10 @@ class HostLimiter:
         """Decide who starts at `now`, who is refused, and when to ask again."""
         if self._deadlines:
             self._expire(now, State.EXPIRED)
+        adaptive = self.adaptive
+        if adaptive is not None and adaptive.wake < now:
+            adaptive.tick(now)
+            self.refresh()
         while _prune(self._later) and self._ripe(now):
             self.aside -= 1
             self._line_up(heapq.heappop(self._later)[2])
@@ -208,6 +224,8 @@ class HostLimiter:
         for heap in (self._deadlines, self._later):
             if _prune(heap):
                 wake_at = min(wake_at, heap[0][0])
+        if adaptive is not None and self.queued:
+            wake_at = min(wake_at, adaptive.wake + 1)
         refused, self._refused = self._refused, []
         return Admission(granted, refused, wake_at)
 
@@ -244,6 +262,8 @@ class HostLimiter:
             self._resting -= 1
         ticket.state = State.DONE
         ticket.holds_slot = keep_slot
+        if ticket.start is not None:
+            self.sample(ticket, now, Ending.NOTHING)
         if keep_slot:
             self._resting += 1
             return
@@ -301,6 +321,26 @@ class HostLimiter:
             self.spread.hear(quotas, ticket.rank, now, self.queued)
             self.refresh()
 
+    def sample(self, ticket: Ticket, now: int, ending: Ending, hint: int | None = None) -> None:
+        """Tell the adaptive control, if there is one and it was not told yet, how an attempt ended.
+
+        Args:
+            ticket: the attempt's.
+            now: ns.
+            ending: how.
+            hint: the wait that a refusal named, ns.
+        """
+        start, adaptive = ticket.start, self.adaptive
+        if start is None or adaptive is None:
+            return
+        ticket.start = None
+        latency = None
+        if ending is Ending.OK and ticket.started_at != NOT_STARTED:
+            first_byte = adaptive.use_ttfb and ticket.answered_at != NOT_STARTED
+            latency = (ticket.answered_at if first_byte else now) - ticket.started_at
+        adaptive.end(start, now, ending, latency, hint)
+        self.refresh()
+
     def failed(self) -> None:
         """Learn from what was neither a success nor a refusal."""
         self.gap.failed()
@@ -312,10 +352,13 @@ class HostLimiter:
             ticket: whose answer said so.
             now: ns.
             until: ns.
-            refused: it was a refusal by rate: a new episode also widens the gap.
+            refused: it was a refusal by rate: a new episode also widens the gap; one that names no time is left to the
+                adaptive control, if that has a law for it.
             hinted: the server named the time; within an episode only such a time still counts.
             block: nobody may wait for it; everybody in the queue is refused.
         """
+        if refused and not (hinted or block) and self.adaptive is not None and self.adaptive.paces:
+            return False
         new = self.pause.pause(ticket.started_at, until, hinted=hinted)
         if block:
             self.pause.blocked_until = max(self.pause.blocked_until, until)
@@ -345,6 +388,7 @@ class HostLimiter:
             or self.hold > now
             or not self.gap.idle(now)
             or not self.spread.idle
+            or (self.adaptive is not None and self.adaptive.rate is not None)
         ):
             return False
         return (self.budget is None or self.budget.idle(now)) and self.meters.idle(now)
@@ -372,7 +416,7 @@ class HostLimiter:
         return _prune(self._holders) or _prune(self._queue)
 
     def _earliest(self, ticket: Ticket, now: int) -> int:
-        start = max(now, self.hold)
+        start = max(now, self.ready)
         if self.gap.width:
             start = max(start, self.gap.earliest(now))
         return max(start, self.meters.earliest(ticket.costs, now))
@@ -395,6 +439,10 @@ class HostLimiter:
             self._resting -= 1
         else:
             self.running += 1
+        if self.adaptive is not None:
+            ticket.answered_at = NOT_STARTED
+            ticket.start = self.adaptive.begin(self.running - self._resting, now)
+            self.refresh()
 
     def _undo(self, ticket: Ticket) -> None:
         self.gap.undo()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from comity.errors import OptionsError
+from comity.policy.adaptive import Adaptive, Algorithm
 from comity.policy.budget import RetryBudget
 from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
@@ -43,6 +44,8 @@ class Policy:
         header_names: the API's own names of quota headers, besides the usual ones.
         group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
             limiters of their own, each with these rules; those without such a value share one.
+        adaptive: let concurrency follow what answers tell: True or "auto", "ema", or an `Adaptive`; `concurrency` is then the
+            most. With "auto" 429s also teach a rate, in place of the gap. None or False: nothing adapts.
         obey_quotas: spread what answers announce to be left of a quota over the time to its reset, when more is wanted, and
             wait for the reset when nothing is left; with a `rate`, those quotas that are reset later than in 10 s.
         retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None for
@@ -72,6 +75,7 @@ class Policy:
     deadline: float | None
     header_names: HeaderNames | None
     group: str | None
+    adaptive: Adaptive | None
     obey_quotas: bool
     retry_budget: RetryBudget | None
     hedge: Hedge | None
@@ -97,6 +101,7 @@ class Policy:
         deadline: Seconds | None = None,
         header_names: HeaderNames | None = None,
         group: str | None = None,
+        adaptive: Adaptive | bool | Algorithm | None = None,
         obey_quotas: bool = True,
         retry_budget: RetryBudget | bool | None = None,
         hedge: Hedge | None = None,
@@ -109,13 +114,17 @@ class Policy:
         rates, settled = _rates(rate), Usage.of(usage)
         if settled is not None:
             settled.check({each.unit for each in rates})
+        most = None if concurrency is None else integer(concurrency, "concurrency", 1)
+        adapts = Adaptive.of(adaptive)
+        if adapts is not None:
+            adapts.check(most)
         gap = duration(min_gap, "min_gap") or None
         turn = duration(queue_timeout, "queue_timeout")
         step = duration(ageing, "ageing", minimum=0.001)
         end = duration(deadline, "deadline", minimum=0.001)
         vars(self).update(
             rate=rates,
-            concurrency=None if concurrency is None else integer(concurrency, "concurrency", 1),
+            concurrency=most,
             min_gap=gap,
             max_queue=integer(max_queue, "max_queue", 1),
             queue_timeout=turn,
@@ -126,6 +135,7 @@ class Policy:
             deadline=end,
             header_names=header_names,
             group=group,
+            adaptive=adapts,
             obey_quotas=flag(obey_quotas, "obey_quotas"),
             retry_budget=_budget(retry_budget) or (None if hedge is None else RetryBudget()),
             hedge=hedge,
@@ -144,7 +154,9 @@ class Policy:
 
     @property
     def learns_gap(self) -> bool:
-        """Whether 429s widen the gap between starts."""
+        """Whether 429s widen the gap between starts; an adaptive law that learns the rate from them does so alone."""
+        if self.adaptive is not None and self.adaptive.algorithm == "auto":
+            return False
         return not self.knows_rate if self.learn_gap is None else self.learn_gap
 
     def replace(self, **changes: object) -> Policy:

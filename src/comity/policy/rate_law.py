@@ -1,4 +1,4 @@
-"""RateLaw: how many per second, learned from refusals (429), or told by the server.
+"""RateLaw: how many per second, learned from refusals (429) alone.
 
 Theory. An episode of refusals begins with the first refusal of a request that started after the last episode ended;
 refusals of what was under way anyway tell nothing new. While it lasts one probe at a time goes out, at growing distance or
@@ -14,7 +14,7 @@ the fast growth met a refusal no sooner is then better: what was sent beyond it 
 A bucket stores what was accepted before the very first refusal. A window is known by refusals that last although several
 requests' worth of time passed; it stores what its limit is above the pace, and episodes closer than its length say nothing.
 
-A server that announces what is left needs no guess: 1.15 times what is left over the time to its reset, and nothing at 0.
+What a server announces of its quotas is not this law's business (see `Spread`): here refusals alone speak.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ LEAP_AFTER, LEAP = 8.0, 8.0
 """Seconds of the slow growth, and the unit of the fast."""
 FASTEST = 5.0
 """The largest x."""
+ENOUGH = 4
+"""A first estimate takes so many accepted requests; fewer say nothing, and nothing is held back then."""
+IDLE = 5_000_000_000
+"""Time without starts, of which the server's store profits, begins the measurement anew."""
 PRIOR = 2.0
 """The estimate before counts like so many accepted requests against a new one."""
 FIRST_WAIT, LEAST_WAIT, MOST_WAIT = 250_000_000, 50_000_000, 1_000_000_000
@@ -44,9 +48,6 @@ GREW = 1.2
 """The growth of the pace from which R may have been too low."""
 STEPS, HALVINGS = 40, 16
 """The accuracy with which it is found out."""
-ANNOUNCED = 1.15
-STALE = 1_000_000_000
-"""What was announced still holds so long after its reset."""
 EVERY = 100_000_000
 """The pace is worked out so often."""
 
@@ -61,12 +62,11 @@ class RateLaw:
     """
 
     __slots__ = (
-        "_announced",
-        "_announced_until",
         "_barren",
         "_began",
         "_gap",
         "_gap_until",
+        "_last",
         "_mark",
         "_paced_for",
         "_paced_from",
@@ -84,6 +84,7 @@ class RateLaw:
         self.rate: float | None = None
         self.refused = False
         self.until = now
+        self._last = now - IDLE - 1  # when the last one started
         self._mark = 0, now  # what was accepted, and when, as the last episode ended
         self._store = 0.0, 1.0  # what was accepted before the first refusal of all, and in how many seconds
         self._window = 0.0  # the length of the server's window, s; 0: it is no window
@@ -93,15 +94,16 @@ class RateLaw:
         self._wait = FIRST_WAIT
         self._paced_from, self._paced_for = now, 0.0
         self._gap = self._gap_until = 0
-        self._announced: float | None = None
-        self._announced_until = 0
 
-    def begin(self, now: int) -> None:
-        """Note a start."""
+    def begin(self, rank: int, now: int) -> None:
+        """Note a start, the `rank`th."""
+        if now - self._last > IDLE and not self.refused:
+            self._mark = rank - self._refusals, now
+        self._last = now
         if self.refused:
             self.until = now + PATIENCE
             return
-        if self.rate is None and self._announced is None:
+        if self.rate is None:
             return
         if now >= self._gap_until:
             self._plan(now)
@@ -122,6 +124,8 @@ class RateLaw:
         if not self._window and self._barren * (self.rate or count / span) >= BARREN * NS:
             self._window = span
         if self.rate is None:
+            if count < ENOUGH:
+                return
             self.rate = self._first(count / span)
         elif span >= self._window:
             measured = (count + PRIOR) / (span + PRIOR / self.rate)
@@ -158,21 +162,8 @@ class RateLaw:
         """Note a refusal that was about how many run at once."""
         self._refusals += 1
 
-    def announce(self, remaining: int, reset: int, now: int) -> None:
-        """Take over what the server says is left, until its reset in so many ns."""
-        self._announced_until = now + reset + STALE
-        self._gap_until = 0
-        if remaining <= 0:
-            self.until = max(self.until, now + reset)
-        elif reset > 0:
-            self._announced = ANNOUNCED * remaining / (reset / NS)
-
     def pace(self, now: int) -> float:
         """Return the present pace, starts per second."""
-        if self._announced is not None:
-            if now < self._announced_until:
-                return self._announced
-            self._announced = None
         return math.inf if self.rate is None else _pace(self.rate, (now - self._paced_from) / NS)
 
     # ---- helpers

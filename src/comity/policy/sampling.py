@@ -77,7 +77,7 @@ class Sampling:
             count += missing
             total += missing * age
             square += missing * age * age
-        mean = total / count
+        mean = max(1.0, total / count)  # an answer takes some time, even where the clock is too coarse to tell
         if not self.noise:
             self.noise = FIRST_NOISE * mean * mean
         if count > 1:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from comity.policy.controller import Start
 from comity.policy.windows import NEVER
 
 NOT_STARTED = -1
@@ -49,6 +50,8 @@ class Ticket(msgspec.Struct, eq=False):
         charged, marks: what the attempt under way, or the last one, is charged with at each meter, and where.
         rank: how many had been let through with it, at its last grant.
         started_at: when that attempt started, ns, or NOT_STARTED.
+        answered_at: when the attempt's answer began, ns, or NOT_STARTED.
+        start: what the adaptive control, if there is one, wants back at the attempt's end; None once it has it.
         holds_slot: it keeps its slot between two attempts.
         waiter: belongs to the engine: how to tell the one who waits.
     """
@@ -64,5 +67,7 @@ class Ticket(msgspec.Struct, eq=False):
     marks: list[int | None] = msgspec.field(default_factory=list)
     rank: int = 0
     started_at: int = NOT_STARTED
+    answered_at: int = NOT_STARTED
+    start: Start | None = None
     holds_slot: bool = False
     waiter: Any = None

@@ -1,0 +1,32 @@
+"""Adapting: from the options of adaptive control to the control itself."""
+
+from __future__ import annotations
+
+from comity.policy.adaptive import Adaptive
+from comity.policy.auto import Auto
+from comity.policy.controller import Controller
+from comity.policy.ema import Ema
+from comity.policy.pause import NO_CAP
+
+
+def controller(options: Adaptive | None, concurrency: int | None, now: int, wall_offset: int) -> Controller | None:
+    """Return a host's adaptive control, or None without one.
+
+    Args:
+        options: checked against `concurrency`.
+        concurrency: the host's limit, None for none.
+        now: ns.
+        wall_offset: wall clock minus the clock of `now`, ns.
+    """
+    if options is None:
+        return None
+    if options.algorithm == "ema":
+        assert concurrency is not None
+        return Ema(options, concurrency)
+    return Auto(
+        minimum=options.min_concurrency,
+        maximum=NO_CAP if concurrency is None else concurrency,
+        initial=options.initial_concurrency,
+        now=now,
+        wall_offset=wall_offset,
+    )
