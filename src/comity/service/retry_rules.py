@@ -9,7 +9,7 @@ delivery      "at_least_once": whatever may not have arrived is sent again, unde
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -18,8 +18,7 @@ from comity.policy.naming import check_choice, named_options
 from comity.policy.outcome import Outcome
 from comity.policy.retry import CallState, Decision, Retry, decide
 from comity.policy.units import flag, integer
-
-Delivery = Literal["at_least_once", "at_most_once"]
+from comity.store.records import Mode
 
 LONGEST_HINT = "7d"
 """The longest Retry-After that a delivery waits for. It costs nothing but a row, so it may be much longer than a call's."""
@@ -51,9 +50,9 @@ class RetryRules:
         max_retries: int = 5,
         backoff_ms: int = 1_000,
         strict_4xx: bool = False,
-        delivery: Delivery = "at_least_once",
+        delivery: Mode = "at_least_once",
     ) -> None:
-        check_choice(delivery, "delivery", ("at_least_once", "at_most_once"))
+        check_choice(delivery, "delivery", get_args(Mode))
         base = integer(backoff_ms, "backoff_ms", 100, 86_400_000) / 1_000
         self.strict_4xx = flag(strict_4xx, "strict_4xx")
         self.delivery = delivery
