@@ -131,6 +131,13 @@ def test_headers_are_taken_apart_at_the_first_colon():
     assert parsing.headers(["Accept: a/b", "X-T:1:2"]) == {"Accept": "a/b", "X-T": "1:2"}
 
 
+def test_a_header_that_is_given_twice_is_refused_with_the_way_to_send_both():
+    with pytest.raises(OptionsError, match="with commas: 'x-a: a, b'; x-a is given twice") as caught:
+        parsing.headers(["X-A: s3cret", "x-a: 0ther"])
+    assert "s3cret" not in str(caught.value)
+    assert "0ther" not in str(caught.value)
+
+
 def test_headers_can_stand_in_a_file(tmp_path):
     (tmp_path / "secret").write_text("Authorization: Bearer x\n\nX-A: 1\n", encoding="utf-8")
     assert parsing.headers([f"@{tmp_path}/secret", "X-B: 2"]) == {"Authorization": "Bearer x", "X-A": "1", "X-B": "2"}

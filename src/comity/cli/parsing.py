@@ -154,6 +154,7 @@ def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str
 def headers(given: Sequence[str]) -> dict[str, str]:
     """Return the headers of `--header 'K: V'`; @FILE stands for the lines of a file, where no process list shows them."""
     found: dict[str, str] = {}
+    seen: set[str] = set()
     for text in _header_lines(given):
         name, colon, value = text.partition(":")
         name, value = name.strip(), value.strip()
@@ -165,6 +166,10 @@ def headers(given: Sequence[str]) -> dict[str, str]:
             checked({name: value})
         except InvalidRequest as error:
             raise OptionsError("--header", shown, "a header such as 'Accept: application/json'", str(error)) from None
+        if name.lower() in seen:
+            several = f"a name once; several values of one header go into one, with commas: '{name}: a, b'"
+            raise OptionsError("--header", shown, several, f"{name} is given twice")
+        seen.add(name.lower())
         found[name] = value
     return found
 
