@@ -19,7 +19,7 @@ def share(free: int, lanes: Sequence[tuple[int, int]]) -> list[int]:
 
     Example:
         >>> share(16, [(0, 10_000), (0, 2)])
-        [3, 2]
+        [4, 2]
     """
     given = [0] * len(lanes)
     turn: Sequence[int] = range(len(lanes))
