@@ -61,15 +61,22 @@ def compact(ids: Iterable[str]) -> list[str]:
     return [run[0] if len(run) == 1 else f"{run[0]}..{run[-1].partition('-')[2]}" for run in runs]
 
 
-def citations(tests: Path) -> dict[str, list[str]]:
-    """Return for each id the files of the test functions whose docstring names it, one entry for each test."""
+def citations(tests: Path, *suites: Path) -> dict[str, list[str]]:
+    """Return for each id the files of the test functions whose docstring names it, one entry for each test.
+
+    Args:
+        tests: the tests' directory.
+        suites: packages of tests that others run too; all their files count.
+    """
     cited: dict[str, list[str]] = {}
-    for path in sorted(tests.rglob("test_*.py")):
+    files = [(path, tests) for path in sorted(tests.rglob("test_*.py"))]
+    files += [(path, suite.parent) for suite in suites for path in sorted(suite.rglob("*.py"))]
+    for path, above in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 named = ID.findall(ast.get_docstring(node) or "")
                 for name in dict.fromkeys(name for text in named for name in expand(text)):
-                    cited.setdefault(name, []).append(path.relative_to(tests).as_posix())
+                    cited.setdefault(name, []).append(path.relative_to(above).as_posix())
     return cited
 
 
@@ -81,7 +88,7 @@ def read(root: Path) -> Book:
         families={family["title"]: family["claims"] for family in families.values()},
         open={name: area for area, specs in known["open"].items() for spec in specs for name in expand(spec)},
         different={name: why for spec, why in known["different"].items() for name in expand(spec)},
-        cited=citations(root / "tests"),
+        cited=citations(root / "tests", root / "src/comity/testing/conformance"),
     )
 
 

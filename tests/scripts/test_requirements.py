@@ -56,6 +56,14 @@ def test_only_docstrings_of_tests_cite(tmp_path):
     assert citations(tmp_path) == {"AR-001": [file, file], "CP-010": [file], "CP-011": [file]}
 
 
+def test_the_tests_of_a_suite_cite_too_whatever_their_files_are_called(tmp_path):
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "life.py").write_text(
+        'class Life:\n    def test_a(self):\n        """AR-001: claim."""\n    def helper(self):\n        """AR-002"""\n'
+    )
+    assert citations(tmp_path / "none", tmp_path / "suite") == {"AR-001": ["suite/life.py"]}
+
+
 @pytest.mark.parametrize(
     ("book", "message"),
     [

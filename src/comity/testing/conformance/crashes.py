@@ -39,7 +39,7 @@ class Crashes:
         await store.close()
 
     async def test_an_attempt_that_was_under_way_is_unknown_and_sent_again(self, stage: Stage) -> None:
-        """WC-01: once its worker's lease has run out; what was only claimed is ready as before."""
+        """Once its worker's lease has run out; what was only claimed is ready as before."""
         store = await stage.open()
         sent, claimed = await submit(store, new(1), new(2))
         held = await claims(store, await worker(store))
@@ -103,7 +103,7 @@ class Crashes:
             assert (await known(store, number)).crashes == 0
 
     async def test_what_may_be_sent_once_only_is_not_sent_again_after_a_crash(self, stage: Stage) -> None:
-        """ID-01: unless it had only been claimed."""
+        """Unless it had only been claimed."""
         async with stage.opened() as store:
             sent, claimed = await submit(store, new(1, mode="at_most_once"), new(2, mode="at_most_once"))
             for claim in await claims(store, await worker(store)):

@@ -27,7 +27,7 @@ class Fences:
     """Leases, claims and origins."""
 
     async def test_a_delivery_is_claimed_by_one(self, stage: Stage) -> None:
-        """DD-03, DD-04: however many ask at the same moment."""
+        """DD-04: however many ask at the same moment."""
         async with stage.opened() as store:
             await submit(store, *(new(each, lane=f"lane{each}") for each in range(100)))
             lease = await worker(store)
@@ -36,7 +36,7 @@ class Fences:
             assert len(taken) == len(set(taken)) == 100
 
     async def test_a_late_worker_completes_nothing(self, stage: Stage) -> None:
-        """DD-01: its lease was rescued, and another sends."""
+        """Its lease was rescued, and another sends."""
         async with stage.opened() as store:
             (number,) = await submit(store)
             late = await worker(store, "late")
@@ -95,7 +95,7 @@ class Fences:
             assert (await known(store, number)).attempts == len(await store.attempts(number)) == 1
 
     async def test_a_renewed_lease_keeps_what_it_has(self, stage: Stage) -> None:
-        """DD-01: a request may take longer than the lease."""
+        """A request may take longer than the lease."""
         async with stage.opened() as store:
             await submit(store)
             lease = await worker(store)

@@ -13,7 +13,7 @@ class Keys:
     """One delivery for each key."""
 
     async def test_the_same_key_and_request_replay_the_first_answer(self, stage: Stage) -> None:
-        """ID-05: while it waits, while it is sent, and when it is done."""
+        """While it waits, while it is sent, and when it is done."""
         async with stage.opened() as store:
             request = new(1, idempotency_key="key")
             (first,) = await store.submit([request])
@@ -35,7 +35,7 @@ class Keys:
             assert len(await everything(store)) == 3
 
     async def test_of_many_with_one_key_at_one_moment_one_creates(self, stage: Stage) -> None:
-        """DD-05: and a request without a key is always a new one."""
+        """And a request without a key is always a new one."""
         async with stage.opened() as store:
             request = new(1, idempotency_key="key")
             found = await asyncio.gather(*(store.submit([request]) for _ in range(40)))

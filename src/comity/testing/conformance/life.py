@@ -28,7 +28,7 @@ class Life:
     """From pending to an end."""
 
     async def test_a_submission_is_stored_with_all_that_came_with_it(self, stage: Stage) -> None:
-        """NP-001: it is there, pending, before anything is sent."""
+        """It is there, pending, before anything is sent."""
         async with stage.opened() as store:
             (number,) = await submit(
                 store, new(7, headers=b'{"a":"b"}', options=b'{"x":1}', priority=2, body=b"\0body")
@@ -44,7 +44,7 @@ class Life:
             assert (claim.id, claim.headers, claim.body, claim.options) == (number, b'{"a":"b"}', b"\0body", b'{"x":1}')
 
     async def test_an_unknown_id_is_none_everywhere(self, stage: Stage) -> None:
-        """NP-011."""
+        """Reading it and changing it."""
         async with stage.opened() as store:
             for call in (store.get, store.payload, store.answer, store.cancel, store.hasten, store.replay):
                 assert await call("no-such-id") is None
@@ -72,7 +72,7 @@ class Life:
             assert await store.answer(number) == answer
 
     async def test_a_retry_comes_when_it_is_due_and_not_before(self, stage: Stage) -> None:
-        """NP-033, PO-04: it does not burn the time of others."""
+        """NP-033: it does not burn the time of others."""
         async with stage.opened() as store:
             await submit(store)
             lease = await worker(store)
@@ -123,7 +123,7 @@ class Life:
             assert [(each.state, each.reason) for each in found] == [("failed", "deadline")] * 3
 
     async def test_what_may_be_sent_once_only_is_sent_again_only_when_that_is_sure(self, stage: Stage) -> None:
-        """ID-01: after a refusal by rate, or when nothing was sent; not after a failure in the middle."""
+        """After a refusal by rate, or when nothing was sent; not after a failure in the middle."""
         async with stage.opened() as store:
             (number,) = await submit(store, new(mode="at_most_once"))
             lease = await worker(store)
@@ -177,7 +177,7 @@ class Life:
             assert {(await known(store, number)).state for number in numbers} == {"cancelled"}
 
     async def test_cancelling_what_is_being_sent_prevents_a_retry_and_denies_no_success(self, stage: Stage) -> None:
-        """WC-03: the worker learns of it when it renews its lease, and goes on."""
+        """The worker learns of it when it renews its lease, and goes on."""
         async with stage.opened() as store:
             first, second, third = await submit(store, new(1), new(2), new(3))
             lease = await worker(store)
@@ -216,7 +216,7 @@ class Life:
             assert [claim.id for claim in await claims(store, lease)] == [number]
 
     async def test_a_replay_is_the_same_delivery_again(self, stage: Stage) -> None:
-        """PO-03, DD-05: listed as failed with its attempts; then the same id, new attempts behind the old ones."""
+        """Listed as failed with its attempts; then the same id, new attempts behind the old ones."""
         async with stage.opened() as store:
             (number,) = await submit(store, new(max_attempts=2))
             lease = await worker(store)

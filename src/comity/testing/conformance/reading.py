@@ -30,7 +30,7 @@ class Reading:
     """What is shown is what is there."""
 
     async def test_pages_hold_each_delivery_once_while_others_come_and_change(self, stage: Stage) -> None:
-        """NP-012: the newest first."""
+        """The newest first."""
         async with stage.opened() as store:
             numbers = await submit(store, *(new(each) for each in range(25)))
             lease = await worker(store)
@@ -47,7 +47,7 @@ class Reading:
             assert found == numbers[::-1]
 
     async def test_a_list_can_be_of_one_state_lane_time_or_reason(self, stage: Stage) -> None:
-        """NP-013, NP-014."""
+        """Or of several of these together."""
         async with stage.opened() as store:
             first = await submit(store, new(1, lane="one"), new(2, lane="two"))
             stage.advance(10 * NS)
