@@ -1,4 +1,4 @@
-"""The README is true: its programs run, and its table of options is the command's."""
+"""The README and the page on the client are true: their programs run, and the table of options is the command's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pytest
 
 from comity.testing import Upstream
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CLIENT = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", README + CLIENT, re.DOTALL)
 
 
 def comity_help(*command):
