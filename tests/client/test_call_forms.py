@@ -68,7 +68,7 @@ def test_a_stream_that_blocks_takes_the_urls_of_the_verbs():
 
 @pytest.mark.parametrize("url", [None, 5, b"http://api.example/"])
 def test_what_is_no_url_is_refused(url):
-    with pytest.raises(InvalidRequest, match="url is a"):
+    with pytest.raises(InvalidRequest, match=r"url is (a|None)"):
         Request("GET", url)
 
 
