@@ -34,7 +34,13 @@ def test_the_type_checker_sees_the_names_of_the_table():
     tree = ast.parse(Path(comity.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert seen == comity._HOME_OF
+    modules = {name: home.rpartition(".")[0] for name, home in comity._MODULES.items()}
+    assert seen == comity._HOME_OF | modules
+
+
+def test_what_needs_another_library_is_found_by_name_alone():
+    assert comity.httpx.AsyncTransport.__module__ == "comity.integrations.httpx"
+    assert set(comity._MODULES).isdisjoint(comity.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it():

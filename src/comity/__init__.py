@@ -50,11 +50,13 @@ if TYPE_CHECKING:
         RedirectRefused as RedirectRefused,
         RequestError as RequestError,
         SendFailed as SendFailed,
+        StackedRetries as StackedRetries,
         StatusError as StatusError,
         StoreError as StoreError,
         TargetBlocked as TargetBlocked,
         TimedOut as TimedOut,
     )
+    from comity.integrations import httpx as httpx, httpx2 as httpx2
     from comity.policy.adaptive import Adaptive as Adaptive
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
     from comity.policy.backoff import Backoff as Backoff
@@ -103,6 +105,7 @@ _HOMES = {
         "RedirectRefused",
         "RequestError",
         "SendFailed",
+        "StackedRetries",
         "StatusError",
         "StoreError",
         "TargetBlocked",
@@ -120,21 +123,25 @@ _HOMES = {
     "comity.policy.retry": ("Retry", "RetryInfo"),
     "comity.policy.timeouts": ("Timeout",),
 }
+_MODULES = {"httpx": "comity.integrations.httpx", "httpx2": "comity.integrations.httpx2"}
+"""What needs a library that comity does not bring: it is there when asked for by name, and not among `__all__`."""
+
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [*_HOME_OF]  # noqa: PLE0604 - the table above owns the names
 
 
 def __getattr__(name: str) -> object:
-    module = _HOME_OF.get(name)
-    if module is None:
+    home = _MODULES.get(name) or _HOME_OF.get(name)
+    if home is None:
         raise AttributeError(f"module 'comity' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(module), name)
+    module = import_module(home)
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOME_OF)
+    return sorted({*_HOME_OF, *_MODULES})

@@ -24,6 +24,8 @@
        │  └─ RedirectRefused               it leads on to where it may not be followed: .response
        └─ Limited                       the server named a time before which it wants no request: .until
 
+    StackedRetries (UserWarning)         a warning: somebody above retries what was retried here already
+
 No secret stands in a message: URLs pass `comity.redact` before they get here.
 """
 
@@ -325,6 +327,10 @@ class RedirectRefused(StatusError):
 
     It is raised whatever `raise_for` says: who asks for redirects to be followed asks for what stands at their end.
     """
+
+
+class StackedRetries(UserWarning):
+    """Two layers retry the same request, one above the other, so that their sends multiply; one of them is to be switched off."""
 
 
 def _rebuilt(kind: type[ComityError], args: tuple[Any, ...], state: dict[str, Any]) -> ComityError:

@@ -93,13 +93,15 @@ class RequestOptions(TypedDict, total=False):
     accept: AcceptGiven
 
 
-def client_policy(policy: Policy | None, given: PolicyOptions, own: tuple[str, ...]) -> Policy:
-    """Return the policy of a client: the options over `policy`.
+def client_policy(
+    policy: Policy | None, given: PolicyOptions, own: tuple[str, ...], owner: str = "AsyncClient"
+) -> Policy:
+    """Return the policy of a client, or of another `owner`: the options over `policy`.
 
     Raises:
-        OptionsError: a value cannot be used, or there is no such option; `own` are the client's other names.
+        OptionsError: a value cannot be used, or there is no such option; `own` are the owner's other names.
     """
     if policy is not None and not isinstance(policy, Policy):
         raise OptionsError("policy", policy, "a Policy(...)")
-    check_names("AsyncClient", given, (*OPTIONS, *own))
+    check_names(owner, given, (*OPTIONS, *own))
     return (policy or Policy()).replace(**given) if given else policy or Policy()
