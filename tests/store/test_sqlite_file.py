@@ -15,6 +15,7 @@ import pytest
 from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
 from comity.store.records import Query, Retention
+from comity.store.sqlite import reading
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
@@ -303,3 +304,47 @@ async def test_a_process_that_is_killed_again_and_again_loses_nothing_that_it_to
     lease = await worker(store)
     await send(store, lease)
     await store.close()
+
+
+async def test_a_file_that_another_program_locks_is_busy_for_all_who_wait(path):
+    store = SqliteStore(path)
+    store._db.execute("PRAGMA busy_timeout=1")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        found = await asyncio.gather(*(submit(store, new(each)) for each in range(9)), return_exceptions=True)
+        assert [each.reason for each in found] == ["busy"] * 9
+        other.execute("ROLLBACK")
+    await submit(store)
+    assert (await store.counts()).pending == 1
+    await store.close()
+
+
+STATES = ("pending", "retrying", "completed", "failed", "cancelled", None)
+
+
+@pytest.mark.parametrize("lane", [None, "https://api.example:443"])
+@pytest.mark.parametrize("since", [None, 5])
+@pytest.mark.parametrize("state", STATES)
+def test_a_page_is_found_without_sorting_or_searching_all(path, state, lane, since):
+    plan = plan_of(path, lambda db: reading.matching(db, Query(state=state, lane=lane, since=since), None, 10))
+    assert not any("TEMP B-TREE" in each for each in plan)
+    wanted = {"completed": "lane" if lane else None, None: "lane" if lane else None}.get(state, "state")
+    if wanted:
+        assert any(f"SEARCH d USING INDEX deliveries_{wanted}" in each for each in plan)
+    elif since:
+        assert any("SEARCH d USING INTEGER PRIMARY KEY" in each for each in plan)
+
+
+def test_what_counts_against_a_limit_is_found_by_its_time(path):
+    plan = plan_of(path, lambda db: reading.starts(db, "https://api.example:443", 5, 10))
+    assert sum("attempts_ended (origin=? AND ended_at" in each for each in plan) == 2
+
+
+def plan_of(path, ask):
+    """Return the steps in which SQLite answers the last question that `ask` puts."""
+    asked = []
+    with closing(sqlite3.connect(path)) as db:
+        db.set_trace_callback(asked.append)
+        ask(db)
+        db.set_trace_callback(None)
+        return [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[-1]}")]

@@ -11,6 +11,7 @@ import msgspec
 from comity.errors import OptionsError
 from comity.store import ids
 from comity.store.records import (
+    LATEST,
     Answer,
     AttemptRow,
     Counts,
@@ -50,10 +51,13 @@ SELECT number, started_at, waited, ended_at, sent, sent_at, answered_at, status,
 FROM attempts WHERE n = (SELECT n FROM deliveries WHERE id = ?) ORDER BY number
 """
 _STARTS = """
-SELECT coalesce(a.sent_at, a.ended_at, ?1) AS began, coalesce(a.answered_at, a.ended_at, ?1) AS answered, a.cost
-FROM attempts a JOIN origins o ON o.id = a.origin
-WHERE o.name = ?2 AND (a.ended_at > ?3 OR a.ended_at IS NULL) AND a.sent <> 'no' AND answered > ?3 ORDER BY began
+SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at) AS answered, a.cost
+FROM attempts a JOIN origins o ON o.id = a.origin WHERE o.name = ?2 AND a.ended_at > ?3 AND a.sent <> 'no' AND answered > ?3
+UNION ALL
+SELECT ?1, ?1, a.cost FROM attempts a JOIN origins o ON o.id = a.origin WHERE o.name = ?2 AND a.ended_at IS NULL
+ORDER BY began
 """
+_FROM = "(SELECT n FROM deliveries WHERE id >= ? ORDER BY id LIMIT 1)"
 
 
 def delivery(db: sqlite3.Connection, number: str) -> Delivery | None:
@@ -93,23 +97,25 @@ def matching(
     db: sqlite3.Connection, query: Query, cursor: str | None, most: int, *, ended: bool = False
 ) -> list[tuple[int, str]]:
     """Return row numbers and ids of up to `most` deliveries, the newest first, from below the cursor; `ended`: of ends only."""
+    state = "failed" if query.state is None and query.reason is not None else query.state
+    # Of a partial index the planner knows only what stands in the text. What is not completed is less than a lane may hold.
+    few = state not in {None, "completed"}
     conditions: list[tuple[str, object]] = []
-    if query.state is not None:
-        conditions.append(("d.state = ?", query.state))
+    if state is not None:
+        conditions.append(("d.state = ? AND d.state <> 'completed'" if few else "d.state = ?", state))
     if query.lane is not None:
-        conditions.append(("d.lane = (SELECT id FROM lanes WHERE key = ?)", query.lane))
+        lane_id = "(SELECT id FROM lanes WHERE key = ?)"
+        conditions.append((f"+d.lane = {lane_id}" if few else f"d.lane = {lane_id}", query.lane))
+    # Ids and row numbers rise together, and by number a page is found without a search.
     if query.since is not None:
-        conditions.append(("d.id >= ?", ids.floor(query.since)))
+        conditions.append((f"d.n >= coalesce({_FROM}, {LATEST})", ids.floor(query.since)))
     if query.until is not None:
-        conditions.append(("d.id < ?", ids.floor(query.until)))
+        conditions.append((f"d.n < coalesce({_FROM}, {LATEST})", ids.floor(query.until)))
     if query.reason is not None:
         conditions.append(("d.reason = ?", query.reason))
     if cursor is not None:
         conditions.append(("d.n < ?", _place(cursor)))
     where = " AND ".join(["1", *(text for text, _ in conditions)])
-    # Of a partial index the planner knows only what stands in the text.
-    if query.state not in {None, "completed"}:
-        where += " AND d.state <> 'completed'"
     if ended:
         where += " AND d.phase = 0"
     text = f"SELECT d.n, d.id FROM deliveries d WHERE {where} ORDER BY d.n DESC LIMIT ?"  # noqa: S608 - values apart

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
+from comity.store.clock import steady
 from comity.store.records import (
     Answer,
     AttemptRow,
@@ -67,7 +67,7 @@ class SqliteStore:
 
     Args:
         path: the file; `migrate` makes it and brings it up to date.
-        clock: ns since the epoch.
+        clock: ns since the epoch, never set; by default the wall clock's time at the opening, steady from then on.
         ageing: after so long a delivery counts one priority more urgent, ns; at most a day.
 
     Raises:
@@ -75,10 +75,10 @@ class SqliteStore:
         StoreError: another process has the file, its schema is older or newer, it is damaged or cannot be opened.
     """
 
-    def __init__(self, path: Path | str, *, clock: Callable[[], int] = time.time_ns, ageing: int = AGEING) -> None:
+    def __init__(self, path: Path | str, *, clock: Callable[[], int] | None = None, ageing: int = AGEING) -> None:
         if not 0 <= ageing <= LONGEST_AGEING:
             raise OptionsError("ageing", ageing, f"0 to {LONGEST_AGEING} ns")
-        self._path, self._clock = Path(path), clock
+        self._path, self._clock = Path(path), clock or steady()
         if not self._path.exists():
             raise StoreError(f"{path}: there is no such store: migrate makes it", reason="schema")
         with contextlib.ExitStack() as opened:
@@ -89,7 +89,7 @@ class SqliteStore:
                 check_schema(self._db, self._path)
                 self._db.execute("UPDATE leases SET expires_at = 0")
                 self._connections = [opened.enter_context(contextlib.closing(self._reader())) for _ in range(READERS)]
-                self._writer = Writer(self._path, self._db, clock, ageing)
+                self._writer = Writer(self._path, self._db, self._clock, ageing)
             self._opened = opened.pop_all()
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         for connection in self._connections:

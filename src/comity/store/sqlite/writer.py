@@ -112,10 +112,13 @@ class Writer:
 
     def _commit(self, works: list[Work]) -> list[Any]:
         """Carry out all of it in one transaction; return the results or errors."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            return [fault(self._path, error)] * len(works)
         now = self._clock()
         transaction = Transaction(self._db, now=now, ageing=self._ageing, ids=self._ids, known=self._known)
         try:
-            self._db.execute("BEGIN IMMEDIATE")
             results: list[Any] = []
             for handler, same in groupby(works, key=lambda work: work.handler):
                 results.extend(handler(transaction, [work.argument for work in same]))
