@@ -35,10 +35,14 @@ BREACHES = 2
 """Busy samplings in a row before a cut."""
 CUT = 0.5
 """The deepest cut at once."""
+SURE = 16
+"""A slow start ends by a single busy sampling if it has so many samples."""
 SLOW_DOUBT = 2.0
 """Standard errors of doubt in a slow start, which soon finds out anyway."""
 MOST_STEP, LEAST_STEP, STEP_SHARE = 1.75, 0.5, 0.3
-"""The step h: a share of L within bounds."""
+"""The step h: a share of L within bounds, ..."""
+LARGE_SHARE = 0.04
+"""... and for a large L, where so little would lead nowhere, this share."""
 JUMP, CALM_JUMP = 0.15, 0.7
 """The most that one sampling of many rounds adds, as a share of L."""
 CALM_ROW, LEAP = 5, 1.25
@@ -185,7 +189,8 @@ class ConcurrencyLaw:
         """Cut, when it is no chance."""
         self._calm = 0
         self._breaches += 1
-        if self._breaches < BREACHES and ratio < PLAIN and not self._slow_start:
+        sure = ratio > PLAIN or (self._slow_start and self._sampling.count >= SURE)
+        if self._breaches < BREACHES and not sure:
             return
         self._breaches = 0
         self._slow_start = False
@@ -201,7 +206,8 @@ class ConcurrencyLaw:
         return min(self.limit, max(1.0, self._sampling.peak))
 
     def _step(self) -> float:
-        return min(MOST_STEP, max(LEAST_STEP, STEP_SHARE * self.limit))
+        limit = self.limit
+        return max(LARGE_SHARE * limit, min(MOST_STEP, max(LEAST_STEP, STEP_SHARE * limit)))
 
     def _set(self, limit: float) -> None:
         self.limit = min(self._maximum, max(self._minimum, limit))
