@@ -16,6 +16,7 @@ from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
 from comity.store.records import Query, Retention
 from comity.store.sqlite import reading
+from comity.store.sqlite.bell import Bell
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
@@ -317,6 +318,79 @@ async def test_a_file_that_another_program_locks_is_busy_for_all_who_wait(path):
     await submit(store)
     assert (await store.counts()).pending == 1
     await store.close()
+
+
+async def test_a_commit_that_fails_is_told_to_all_and_stores_nothing(path):
+    store = SqliteStore(path)
+
+    def refuse(action, what, *_):
+        fails = (action, what) == (sqlite3.SQLITE_TRANSACTION, "COMMIT")
+        return sqlite3.SQLITE_DENY if fails else sqlite3.SQLITE_OK
+
+    store._db.set_authorizer(refuse)
+    found = await asyncio.gather(*(submit(store, new(each)) for each in range(9)), return_exceptions=True)
+    assert all(isinstance(each, StoreError) for each in found)
+    store._db.set_authorizer(None)
+    await submit(store, new(10))
+    assert [each.url[-2:] for each in await everything(store)] == ["10"]
+    await store.close()
+
+
+async def test_claims_of_a_caller_that_is_cancelled_as_they_arrive_are_given_back(path):
+    store = SqliteStore(path)
+    await submit(store)
+    lease = await worker(store)
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(store.claim(lease, 4))
+
+    def cancel_on_arrival():
+        if task._fut_waiter is not None and task._fut_waiter.done():
+            task.cancel()
+        else:
+            loop.call_soon(cancel_on_arrival)
+
+    cancel_on_arrival()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    await submit(store, new(2))
+    assert (await store.counts()).held == 0
+    await store.close()
+
+
+def test_claims_for_a_loop_that_was_closed_are_given_back(path):
+    async def opened():
+        store = SqliteStore(path)
+        await submit(store)
+        return store, await worker(store)
+
+    async def asked(store, lease):
+        task = asyncio.ensure_future(store.claim(lease, 4))
+        await asyncio.sleep(0)
+        return task
+
+    async def look(store):
+        await submit(store)
+        await submit(store)
+        held = (await store.counts()).held
+        await store.close()
+        return held
+
+    loop = asyncio.new_event_loop()
+    store, lease = loop.run_until_complete(opened())
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # the writer waits for it
+        task = loop.run_until_complete(asked(store, lease))
+        task._log_destroy_pending = False
+        loop.close()
+    assert asyncio.run(look(store)) == 0
+
+
+async def test_who_waits_is_woken_once_however_often_the_bell_rings():
+    bell = Bell(0)
+    waiting = asyncio.ensure_future(bell.newer(0))
+    await asyncio.sleep(0)
+    bell.ring(1)
+    bell.ring(2)
+    await waiting
 
 
 STATES = ("pending", "retrying", "completed", "failed", "cancelled", None)

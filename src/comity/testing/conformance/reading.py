@@ -8,13 +8,14 @@ import pytest
 
 from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
-from comity.store.records import Ended, Query
+from comity.store.records import Answer, Ended, Query
 from comity.testing.conformance.stage import (
     AGAIN,
     GONE,
     ORIGIN,
     REFUSED,
     Stage,
+    claims,
     everything,
     known,
     new,
@@ -156,6 +157,19 @@ class Reading:
             shown = repr([(await known(store, number)).error, await store.attempts(number), await store.events(0)])
             assert "hunter2" not in shown
             assert "cannot reach" in shown
+
+    async def test_no_record_shows_what_may_be_secret(self, stage: Stage) -> None:
+        """Neither the URL nor headers, body or answer."""
+        async with stage.opened() as store:
+            hidden = b'"hunter2"'
+            request = new(url=f"{ORIGIN}/?x=hunter2", headers=hidden, body=hidden, options=hidden)
+            (number,) = await submit(store, request)
+            (claim,) = await claims(store, await worker(store))
+            await store.begin(claim)
+            answer = Answer(status=200, headers=hidden, body=hidden)
+            await store.finish(claim, Ended(then="completed", status=200, answer=answer))
+            shown = [request, claim, await store.get(number), await store.payload(number), await store.answer(number)]
+            assert all(each is not None and "hunter2" not in repr(each) for each in shown)
 
     async def test_a_closed_store_says_so(self, stage: Stage) -> None:
         """Closing it twice is no error."""
