@@ -6,6 +6,7 @@ import pytest
 
 from comity.cli import parsing
 from comity.errors import OptionsError
+from comity.policy.adaptive import Adaptive
 from comity.policy.hedge import Hedge
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
@@ -195,6 +196,13 @@ def test_costs_and_usages_are_read():
 def test_a_wrong_cost_is_told(text):
     with pytest.raises(OptionsError, match="--cost"):
         parsing.cost(text)
+
+
+def test_an_adaptive_algorithm_is_read_and_a_wrong_one_is_told():
+    assert parsing.policy(adaptive="auto").adaptive == Adaptive()
+    assert parsing.policy(adaptive="ema").adaptive == Adaptive(algorithm="ema")
+    with pytest.raises(OptionsError, match=r"--adaptive.*auto"):
+        parsing.policy(adaptive="vegas")
 
 
 def test_a_hedge_is_read_and_a_wrong_one_is_told():

@@ -1,0 +1,43 @@
+"""Adaptive control through the client: the gate, the transport and the stats together, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity import Adaptive, AsyncClient
+from comity.engine.stats import HostStats
+from comity.testing import Answer, ScriptedTransport, VirtualClock
+
+
+def after(requests: int, latency: float, **options: object) -> HostStats:
+    """Return what is known of a host after so many requests, answered after so long each."""
+    clock = VirtualClock()
+    transport = ScriptedTransport(lambda _: Answer(after=latency))
+
+    async def main() -> HostStats:
+        async with AsyncClient("http://a.test", clock=clock, transport=transport, **options) as api:
+            await asyncio.gather(*(api.get("/") for _ in range(requests)))
+            return api.stats().hosts["a.test"]
+
+    return clock.run(main())
+
+
+@pytest.mark.parametrize(("adaptive", "limit"), [(True, 20.0), ("ema", 20.0), (Adaptive(initial_concurrency=3), 20.0)])
+def test_concurrency_grows_to_what_the_host_allows_while_nothing_queues(adaptive, limit):
+    """CP-024, CP-072: up to `concurrency`, never above; the live value is told."""
+    learned = after(300, 0.25, adaptive=adaptive, concurrency=20)
+    assert (learned.limit, learned.concurrency, learned.succeeded) == (limit, 20, 300)
+    assert learned.floor == pytest.approx(0.25)
+
+
+def test_without_the_option_nothing_is_learned():
+    """CP-013: off by default."""
+    learned = after(30, 0.25, concurrency=20)
+    assert (learned.limit, learned.floor, learned.concurrency) == (None, 0.0, 20)
+
+
+def test_a_rule_for_one_host_may_adapt():
+    learned = after(30, 0.25, hosts={"a.test": {"adaptive": Adaptive(algorithm="ema", initial_concurrency=4)}})
+    assert learned.limit == 10.0
