@@ -70,6 +70,12 @@ async def export(_request: web.Request) -> web.Response:
     return web.Response(text='{"id": 1}\n{"id": 2}\n{"id": 39}\n')
 
 
+async def busy(request: web.Request) -> web.Response:
+    request.app[SEEN]["asked"] += 1
+    assert request.app[SEEN]["asked"] <= 4
+    return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"Retry-After": "0"})
+
+
 @pytest.fixture
 async def url():
     app = web.Application()
@@ -83,6 +89,7 @@ async def url():
             web.get("/v1/report.pdf", report),
             web.post("/v1/hooks", hooks),
             web.get("/v1/export.ndjson", export),
+            web.post("/v1/chat/completions", busy),
         ]
     )
     runner = web.AppRunner(app)
@@ -99,6 +106,7 @@ PRINTED = {
     "Check a download by a sum that stands in a header": [r"25600 \d+"],
     "Send webhooks, and know which failed": ["201 1"] * 4 + ["201 2", "failed: .*'status_code': 410.*"],
     "Read a large export line by line": ["42"],
+    "Put an SDK under the limits": ["429 after 4 sends"],
 }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 import httpx
 import httpx2
@@ -19,22 +21,29 @@ LIBRARIES = {"httpx": (httpx, comity.httpx), "httpx2": (httpx2, comity.httpx2)}
 class Dropped:
     """A library's client with comity's transport in it, whichever of the two kinds; its methods are awaited.
 
+    Args:
+        name: of the library.
+        kind: "loops" or "threads".
+        at_a_time: how many threads make calls.
+        client: options of the library's client.
+        options: of comity's transport.
+
     Attributes:
         library: its module.
         transport: comity's.
     """
 
-    def __init__(self, name: str, kind: str, **options) -> None:
+    def __init__(self, name: str, kind: str, *, at_a_time: int = 32, client: dict | None = None, **options) -> None:
         self.library, home = LIBRARIES[name]
         self.threads = kind == "threads"
-        client = options.pop("client", {})
+        self._threads = ThreadPoolExecutor(at_a_time)
         self.transport = home.Transport(**options) if self.threads else home.AsyncTransport(**options)
         build = self.library.Client if self.threads else self.library.AsyncClient
-        self.client = build(transport=self.transport, **client)
+        self.client = build(transport=self.transport, **(client or {}))
 
     async def request(self, method: str, url: str, **parts):
         if self.threads:
-            return await asyncio.to_thread(self.client.request, method, url, **parts)
+            return await self._in_thread(self.client.request, method, url, **parts)
         return await self.client.request(method, url, **parts)
 
     async def get(self, url: str, **parts):
@@ -50,14 +59,14 @@ class Dropped:
                 yield answer
             return
         block = self.client.stream(method, url, **parts)
-        answer = await asyncio.to_thread(block.__enter__)
+        answer = await self._in_thread(block.__enter__)
         try:
             yield answer
         finally:
-            await asyncio.to_thread(block.__exit__, None, None, None)
+            await self._in_thread(block.__exit__, None, None, None)
 
     async def read(self, answer) -> bytes:
-        return await (asyncio.to_thread(answer.read) if self.threads else answer.aread())
+        return await (self._in_thread(answer.read) if self.threads else answer.aread())
 
     def body(self, *pieces: bytes):
         """Return a generator of a body, which can be sent once."""
@@ -69,7 +78,11 @@ class Dropped:
         return iter_once(pieces) if self.threads else loops()
 
     async def aclose(self) -> None:
-        await (asyncio.to_thread(self.client.close) if self.threads else self.client.aclose())
+        await (self._in_thread(self.client.close) if self.threads else self.client.aclose())
+        self._threads.shutdown()
+
+    def _in_thread(self, work, *args, **options):
+        return asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **options))
 
 
 def iter_once(pieces):

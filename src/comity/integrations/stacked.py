@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import warnings
+from collections.abc import Callable
 from contextvars import ContextVar
 from time import monotonic
 from typing import NamedTuple
@@ -52,15 +53,19 @@ _given_up: ContextVar[_GivenUp | None] = ContextVar("comity_given_up", default=N
 
 
 class Stacked:
-    """Watches the calls of one transport; it warns once."""
+    """Watches the calls of one transport; it warns once.
 
-    def __init__(self) -> None:
-        self._warned = False
+    Args:
+        time: monotonic, in seconds.
+    """
+
+    def __init__(self, time: Callable[[], float] = monotonic) -> None:
+        self._warned, self._time = False, time
 
     def gave_up(self, asked: Asked, sends: int) -> None:
         """Note, in this task or thread, a call that failed; only one that was sent again can be stacked upon."""
         if sends > 1 and asked.digest is not None and not self._warned:
-            _given_up.set(_GivenUp(id(self), asked, sends, monotonic()))
+            _given_up.set(_GivenUp(id(self), asked, sends, self._time()))
 
     def check(self, asked: Asked) -> None:
         """Warn if what is asked for now is what failed here just before.
@@ -69,7 +74,7 @@ class Stacked:
             StackedRetries: warnings are errors.
         """
         note = None if self._warned else _given_up.get()
-        if note is None or (note.owner, note.asked) != (id(self), asked) or monotonic() - note.at > SOON:
+        if note is None or (note.owner, note.asked) != (id(self), asked) or self._time() - note.at > SOON:
             return
         self._warned = True
         text = (
