@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from comity.client.auth import Bearer as Bearer
     from comity.client.cookies import Cookies as Cookies
     from comity.client.download import Downloaded as Downloaded
+    from comity.client.fetch import Fetch as Fetch, paced_fetch as paced_fetch
     from comity.client.headers import Headers as Headers
     from comity.client.request import Request as Request
     from comity.client.response import Response as Response
@@ -77,6 +78,7 @@ _HOMES = {
     "comity.client.auth": ("Bearer",),
     "comity.client.cookies": ("Cookies",),
     "comity.client.download": ("Downloaded",),
+    "comity.client.fetch": ("Fetch", "paced_fetch"),
     "comity.client.headers": ("Headers",),
     "comity.client.request": ("Request",),
     "comity.client.response": ("Response",),

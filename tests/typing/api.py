@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict, assert_type
 
+import httpx
+import httpx2
 import msgspec
 
 import comity
@@ -32,6 +34,22 @@ async def the_client_answers_with_a_typed_response() -> None:
         assert_type(answer.content, bytes)
         for attempt in answer.attempts:
             assert_type(attempt, comity.Attempt)
+
+
+async def a_client_is_a_function() -> None:
+    fetch = comity.paced_fetch(rate="50/5s", concurrency=2)
+    assert_type(await fetch("https://api.example.com/users", method="POST", json=1), comity.Response)
+    comity.paced_fetch(rat="50/5s")  # type: ignore[call-arg]
+    await fetch("https://api.example.com/users", jsn=1)  # type: ignore[call-arg]
+
+
+async def drop_ins_are_transports_of_their_library() -> None:
+    http = httpx.AsyncClient(transport=comity.httpx.AsyncTransport(rate="50/5s", transport=httpx.AsyncHTTPTransport()))
+    assert_type(await http.get("https://api.example.com"), httpx.Response)
+    httpx.Client(transport=comity.httpx.Transport(concurrency=2))
+    httpx2.Client(transport=comity.httpx2.Transport(concurrency=2))
+    comity.httpx.Transport(rat="50/5s")  # type: ignore[call-arg]
+    comity.httpx.Transport(transport=httpx.AsyncHTTPTransport())  # type: ignore[arg-type]
 
 
 async def an_answer_becomes_the_type_that_is_named(api: comity.AsyncClient) -> None:
