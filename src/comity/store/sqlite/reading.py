@@ -54,7 +54,8 @@ _STARTS = """
 SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at) AS answered, a.cost
 FROM attempts a JOIN origins o ON o.id = a.origin WHERE o.name = ?2 AND a.ended_at > ?3 AND a.sent <> 'no' AND answered > ?3
 UNION ALL
-SELECT ?1, ?1, a.cost FROM attempts a JOIN origins o ON o.id = a.origin WHERE o.name = ?2 AND a.ended_at IS NULL
+SELECT ?1, ?1, a.cost FROM deliveries d INDEXED BY deliveries_held JOIN attempts a ON a.n = d.n AND a.number = d.attempts
+JOIN origins o ON o.id = a.origin WHERE d.lease IS NOT NULL AND d.phase = 4 AND o.name = ?2
 ORDER BY began
 """
 _FROM = "(SELECT n FROM deliveries WHERE id >= ? ORDER BY id LIMIT 1)"

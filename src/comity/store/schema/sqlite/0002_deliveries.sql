@@ -76,7 +76,8 @@ CREATE TABLE attempts (
     PRIMARY KEY (n, number)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX attempts_ended ON attempts (origin, ended_at);
+-- Those under way are found by their deliveries, which are held.
+CREATE INDEX attempts_ended ON attempts (origin, ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE keys (
     key TEXT PRIMARY KEY,
