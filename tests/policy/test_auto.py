@@ -71,6 +71,11 @@ def test_latency_that_grows_slowly_is_noticed():
     assert traffic.control.limit < 10
 
 
+def test_answers_that_are_all_alike_are_no_riddle():
+    control = Traffic(auto(8), lambda _now, _running: (0.01, Ending.OK, None)).run(120).control
+    assert (control.limit, control.floor) == (8.0, pytest.approx(0.01e9))
+
+
 def test_latencies_of_two_kinds_do_not_look_like_a_queue():
     count = Counter[str]()
 

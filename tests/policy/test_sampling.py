@@ -69,6 +69,16 @@ def test_noise_follows_what_latencies_scatter_by_and_never_leaps():
     assert steady.noise == pytest.approx(1_500.0)
     steady.open(60, 60, 100.0)
     for rank in range(60, 120):
-        steady.end(rank, 100 if rank % 2 else 100_000, 1)
+        steady.end(rank, 100 if rank % 2 else 1_000, 1)
     steady.sum_up(1)
     assert steady.noise == pytest.approx(3_750.0)
+
+
+def test_answers_that_are_all_alike_leave_some_noise():
+    alike = sampling(60)
+    for _ in range(2_000):
+        for rank in range(60):
+            alike.end(rank, 100, 1)
+        alike.sum_up(1)
+        alike.open(0, 60, 100.0)
+    assert alike.noise == pytest.approx(1.0)

@@ -21,7 +21,7 @@ from comity.policy.adapting import controller
 from comity.policy.admission import Admission
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
-from comity.policy.controller import Ending
+from comity.policy.controller import Controller, Ending
 from comity.policy.gap import Gap
 from comity.policy.hedge import Latencies
 from comity.policy.meters import Meters
@@ -83,14 +83,13 @@ class HostLimiter:
 
     def refresh(self) -> None:
         """Take over what the controls say now; call it after changing one."""
-        self.cap = min(self._limit, *(control.cap for control in self._controls))
+        self.cap = self._most = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
         """No start before, and it is worth telling those who cannot wait so long."""
         self.ready = self.hold
         """No start before."""
-        if (adaptive := self.adaptive) is not None:
-            self.cap = min(self.cap, adaptive.cap)
-            self.ready = max(self.hold, adaptive.until)
+        if self.adaptive is not None:
+            self._follow(self.adaptive)
         self._plain = None if self.closed or self.gap.width else self.meters.plain
         self.quick = None if self._turns else self._plain
 
@@ -198,7 +197,7 @@ class HostLimiter:
         adaptive = self.adaptive
         if adaptive is not None and adaptive.wake < now:
             adaptive.tick(now)
-            self.refresh()
+            self._follow(adaptive)
         while _prune(self._later) and self._ripe(now):
             self.aside -= 1
             self._line_up(heapq.heappop(self._later)[2])
@@ -339,7 +338,7 @@ class HostLimiter:
             first_byte = adaptive.use_ttfb and ticket.answered_at != NOT_STARTED
             latency = (ticket.answered_at if first_byte else now) - ticket.started_at
         adaptive.end(start, now, ending, latency, hint)
-        self.refresh()
+        self._follow(adaptive)
 
     def failed(self) -> None:
         """Learn from what was neither a success nor a refusal."""
@@ -399,6 +398,11 @@ class HostLimiter:
 
     # ---- helpers -------------------------------------------------------------------------------
 
+    def _follow(self, adaptive: Controller) -> None:
+        """Take over what the adaptive control says now."""
+        self.cap = min(self._most, adaptive.cap)
+        self.ready = max(self.hold, adaptive.until)
+
     def _ripe(self, now: int) -> bool:
         """Whether somebody waits aside whose time has come."""
         return bool(self._later) and self._later[0][0] <= now
@@ -439,10 +443,11 @@ class HostLimiter:
             self._resting -= 1
         else:
             self.running += 1
-        if self.adaptive is not None:
+        adaptive = self.adaptive
+        if adaptive is not None:
             ticket.answered_at = NOT_STARTED
-            ticket.start = self.adaptive.begin(self.running - self._resting, now)
-            self.refresh()
+            ticket.start = adaptive.begin(self.running - self._resting, now)
+            self._follow(adaptive)
 
     def _undo(self, ticket: Ticket) -> None:
         self.gap.undo()

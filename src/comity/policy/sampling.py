@@ -18,6 +18,8 @@ FIRST_NOISE = 0.3
 """The noise before any is known, as a share of the squared mean."""
 MEMORY = 60
 """The weight of what is known about noise, in samples."""
+QUIET = 0.01
+"""Answers scatter by at least this share of the mean, however alike those were that came so far."""
 GROWTH = 4.0
 """One sampling, which may have met a change of the service, raises the noise at most so many times."""
 
@@ -83,4 +85,5 @@ class Sampling:
         if count > 1:
             own = max(0.0, square / count - mean * mean) * count / (count - 1)
             self.noise += count / (count + MEMORY) * (min(own, GROWTH * self.noise) - self.noise)
+        self.noise = max(self.noise, (QUIET * mean) ** 2)
         self.count, self.mean = count, mean
