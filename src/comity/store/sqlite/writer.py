@@ -12,7 +12,6 @@ import contextlib
 import sqlite3
 from collections import defaultdict, deque
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, TypeVar
@@ -119,9 +118,7 @@ class Writer:
         now = self._clock()
         transaction = Transaction(self._db, now=now, ageing=self._ageing, ids=self._ids, known=self._known)
         try:
-            results: list[Any] = []
-            for handler, same in groupby(works, key=lambda work: work.handler):
-                results.extend(handler(transaction, [work.argument for work in same]))
+            results = _carried_out(transaction, works)
             rang = transaction.write_sums()
         except Exception as error:  # noqa: BLE001 - whatever it is concerns its caller, and not those who come later
             self._undo()
@@ -173,3 +170,16 @@ class Writer:
             if work.undo is not None and not isinstance(result, Exception):
                 with contextlib.suppress(StoreError):  # closed: the lease runs out
                     self._put(work.undo(result))
+
+
+def _carried_out(transaction: Transaction, works: list[Work]) -> list[Any]:
+    """Carry out works, those of one kind together: calls that come at the same time have no order."""
+    kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
+    for place, work in enumerate(works):
+        kinds[work.handler].append(place)
+    results: list[Any] = [None] * len(works)
+    for handler, places in kinds.items():
+        found = handler(transaction, [works[place].argument for place in places])
+        for place, result in zip(places, found, strict=True):
+            results[place] = result
+    return results
