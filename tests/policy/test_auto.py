@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
+from hypothesis import given, strategies as st
 
 from comity.policy.auto import Auto
 from comity.policy.controller import Ending
+from comity.policy.pause import NO_CAP
 from comity.policy.units import seconds
 from tests.policy.upstream_model import Answer, Traffic, bucket, crowded, pool, window
 
@@ -202,3 +205,25 @@ def test_a_drain_that_does_not_come_back_ends_unfinished():
     traffic = Traffic(auto(20, initial=20), serve).run(30)
     assert traffic.control.cap >= 18
     assert traffic.good(20, 30) > 0
+
+
+@given(
+    maximum=st.sampled_from([1, 3, 20, NO_CAP]),
+    scale=st.sampled_from([0, 1, 10**7, 10**11]),
+    seed=st.integers(0, 10**6),
+)
+def test_whatever_comes_back_the_cap_stays_in_bounds_and_no_start_is_put_off_for_ever(maximum, scale, seed):
+    control, now, under_way, chance = auto(maximum), 0, [], Random(seed)
+    for _ in range(200):
+        now += int(chance.expovariate(1) * chance.choice([1, 10**6, 10**9]))
+        if control.wake < now:
+            control.tick(now)
+        if len(under_way) < min(control.cap, 100):
+            under_way.append(control.begin(len(under_way) + 1, now))
+        if under_way and chance.random() < 0.6:
+            start = under_way.pop(chance.randrange(len(under_way)))
+            latency, hint = chance.choice([None, 0, scale]), chance.choice([None, 0, seconds(60)])
+            control.end(start, now, chance.choice(list(Ending)), latency, hint)
+        assert 1 <= control.cap <= maximum
+        assert 1 <= control.limit <= maximum
+        assert control.until < now + seconds(600)

@@ -48,6 +48,8 @@ GREW = 1.2
 """The growth of the pace from which R may have been too low."""
 STEPS, HALVINGS = 40, 16
 """The accuracy with which it is found out."""
+SLOWEST = 1 / 60
+"""Starts per second that are always allowed, as a server so slow names its times."""
 EVERY = 100_000_000
 """The pace is worked out so often."""
 
@@ -204,7 +206,7 @@ class RateLaw:
         return low
 
     def _plan(self, now: int) -> None:
-        self._gap = math.ceil(NS / self.pace(now))
+        self._gap = math.ceil(NS / max(SLOWEST, self.pace(now)))
         self._gap_until = now + EVERY
 
 
