@@ -14,7 +14,7 @@ from comity.errors import OptionsError, RequestError
 from comity.policy.attempt import Timings
 from comity.policy.backoff import Backoff
 from comity.policy.outcome import Outcome
-from comity.policy.retry import Retry
+from comity.policy.retry import CallState, GiveUp, Retry, RetryAt
 from comity.policy.units import NS, seconds
 from comity.testing.virtual_clock import EPOCH, VirtualClock
 from tests.engine.log import idle
@@ -409,3 +409,39 @@ def test_what_was_never_sent_costs_nothing():
 
     settled = clock.run(engine.run(Call(host="a", retry=engine.hosts.rules.default.retry), send))
     assert [attempt.waited for attempt in settled.attempts] == [0, 0, 0]
+
+
+# Books kept elsewhere
+
+
+def judged(so_far, outcome, **retry):
+    """Return how a call ends that came with what it went through before, and how long that took, ns."""
+    clock = VirtualClock()
+    engine, sent = AsyncEngine(Hosts(policy(), clock=clock)), []
+
+    async def send(slot):
+        sent.append(slot.number)
+        slot.sent()
+        return Exchange(outcome=outcome)
+
+    call = Call(host="h", retry=Retry(backoff=Backoff(base=1, jitter=None), **retry), so_far=so_far)
+    began = clock.now()
+    settled = clock.run(engine.run(call, send))
+    assert sent == [1]
+    return settled, clock.now() - began, began
+
+
+def test_a_call_whose_books_are_kept_elsewhere_is_sent_once_and_told_when_to_come_again():
+    so_far = CallState(attempts=2, idempotent=True)
+    settled, took, began = judged(so_far, Outcome(status=503), attempts=4)
+    assert (settled.reason, settled.decision, took) == ("retry", RetryAt(began + 4 * NS, "503"), 0)
+
+
+def test_what_it_went_through_before_counts_against_its_attempts():
+    settled, _, _ = judged(CallState(attempts=3, idempotent=True), Outcome(status=503), attempts=4)
+    assert settled.decision == GiveUp("attempts")
+
+
+def test_that_it_may_be_repeated_is_written_in_the_same_books():
+    settled, _, _ = judged(CallState(), Outcome(status=503), attempts=4)
+    assert settled.decision == GiveUp("method")

@@ -49,3 +49,11 @@ def test_a_late_refusal_that_names_no_later_time_leaves_the_ramp_alone():
     pause.pause(6, 100, hinted=True)
     pause.pause(6, 900, hinted=False)
     assert (pause.until, pause.cap) == (100, 2)
+
+
+def test_a_pause_that_is_lifted_leaves_the_ramp():
+    pause = Pause(10)
+    pause.pause(5, 100, hinted=True)
+    pause.blocked_until = 300
+    pause.lift()
+    assert (pause.until, pause.blocked_until, pause.cap) == (0, 0, 1)

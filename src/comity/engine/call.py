@@ -14,7 +14,7 @@ from comity.policy.attempt import NO_TIMINGS, Attempt, Timings
 from comity.policy.headers import Hints, read_hints
 from comity.policy.outcome import Outcome, asks_again
 from comity.policy.quotas import Quota
-from comity.policy.retry import Retry
+from comity.policy.retry import DONE, CallState, Decision, Retry
 from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.usage import Usage
 
@@ -47,6 +47,8 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
         deadline: ns, monotonic; everything ends by then, waiting included.
         queue_timeout: ns that one wait for a turn may take.
         needs: asked when its turn has come; it may name what has to be waited for first.
+        so_far: what it went through before, for a caller who keeps the books of its retries: it is sent once, and that another
+            try is to follow, and when, is the result. It holds `idempotent`, `keyed` and `replayable` too.
     """
 
     host: str
@@ -60,6 +62,7 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
     deadline: int | None = None
     queue_timeout: int | None = None
     needs: Callable[[], Aside | None] | None = None
+    so_far: CallState | None = None
 
 
 class Exchange(msgspec.Struct, Generic[T], kw_only=True, eq=False):
@@ -100,6 +103,7 @@ class Settled(msgspec.Struct, Generic[T], kw_only=True, eq=False):
         attempts: all of them.
         reason: "done", or why no further attempt follows.
         until: ns, monotonic; the server wants no request before then, which is longer than this one may wait.
+        decision: what follows; RetryAt only for a call that came with `so_far`.
     """
 
     value: T | None
@@ -108,6 +112,7 @@ class Settled(msgspec.Struct, Generic[T], kw_only=True, eq=False):
     attempts: tuple[Attempt, ...]
     reason: str
     until: int | None = None
+    decision: Decision = DONE
 
 
 class Slot(msgspec.Struct, eq=False):

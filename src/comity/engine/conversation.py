@@ -66,7 +66,7 @@ def converse(
             exchange = yield life.start()
             assert exchange is not None
             decision = life.judge(exchange)
-            if not isinstance(decision, RetryAt):
+            if call.so_far is not None or not isinstance(decision, RetryAt):
                 return life.settled(exchange, decision)  # the `finally` ends the attempt: one step of the gate for both
             change(life.end)
             life.tell()
@@ -101,7 +101,7 @@ class _Life:
         self._news: Callable[[], None] | None = None
         self.ticket = Ticket(call.priority, ())
         self.attempts: list[Attempt] = []
-        self.state = CallState(
+        self.state = call.so_far or CallState(
             idempotent=call.idempotent,
             keyed=call.keyed,
             replayable=call.replayable,
@@ -220,6 +220,7 @@ class _Life:
             attempts=tuple(self.attempts),
             reason=_word(decision),
             until=decision.until if isinstance(decision, GiveUp) else None,
+            decision=decision,
         )
 
     def report_failure(self, error: BaseException) -> None:

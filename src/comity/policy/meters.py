@@ -116,6 +116,20 @@ class Meters:
                 meter.reserve(cost)
                 meter.start(at - age, cost)
 
+    def recount(self, sends: Iterable[tuple[int, int, Mapping[str, int]]]) -> None:
+        """Count sends of before this limiter, whatever its limits were then; nothing else may be taken yet.
+
+        Args:
+            sends: of each its first byte and its answer, ns, and its cost by budget, "requests" is 1 when it is not named.
+        """
+        known = list(sends)
+        for meter, unit, at_answer in zip(self.each, self._units, self._at_answer, strict=True):
+            usual = int(unit == "requests")
+            for at, cost in sorted((each[1] if at_answer else each[0], each[2].get(unit, usual)) for each in known):
+                if cost:
+                    meter.reserve(cost)
+                    meter.start(at, cost)
+
     def _named_meters(self) -> Iterator[tuple[str, Meter]]:
         for rate, meter in zip(self._rates, self.each, strict=True):
             yield f"{rate} {type(meter).__name__}", meter

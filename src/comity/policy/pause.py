@@ -36,6 +36,10 @@ class Pause:
             self.cap = 1
         return new
 
+    def lift(self) -> None:
+        """End pause and block; the ramp stays."""
+        self.until = self.blocked_until = 0
+
     def succeeded(self) -> None:
         """Let one more start together: a request that started after the pause succeeded."""
         self.cap = self.cap + 1 if self.cap + 1 < self._limit else NO_CAP

@@ -223,5 +223,8 @@ class Store(Protocol):
     async def events(self, after: int, most: int = 1000) -> list[Event]:
         """Return events in order, from the first after the number `after`."""
 
+    async def last_event(self) -> int:
+        """Return the number of the newest event, 0 when there is none."""
+
     async def newer(self, after: int) -> None:
         """Return when there is an event after the number `after`."""

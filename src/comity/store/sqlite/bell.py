@@ -19,6 +19,11 @@ class Bell:
         self._lock = Lock()
         self._waiting: set[tuple[int, asyncio.Future[None]]] = set()
 
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return self._last
+
     async def newer(self, after: int) -> None:
         """Return when there is an event after the number `after`."""
         future = asyncio.get_running_loop().create_future()

@@ -208,6 +208,9 @@ class SqliteStore:
     async def events(self, after: int, most: int = 1000) -> list[Event]:
         return await self._read(reading.events, after, most)
 
+    async def last_event(self) -> int:
+        return self._writer.bell.last
+
     async def newer(self, after: int) -> None:
         await self._writer.bell.newer(after)
 

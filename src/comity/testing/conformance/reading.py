@@ -116,6 +116,7 @@ class Reading:
     async def test_who_waits_for_an_event_is_woken_by_the_next(self, stage: Stage) -> None:
         """And returns at once when there is one."""
         async with stage.opened() as store:
+            assert await store.last_event() == 0
             waiting = [asyncio.ensure_future(store.newer(0)) for _ in range(3)]
             later = asyncio.ensure_future(store.newer(1_000))
             waiting.pop().cancel()
@@ -124,6 +125,7 @@ class Reading:
             await submit(store)
             await asyncio.gather(*waiting)
             await store.newer(0)
+            assert await store.last_event() == (await store.events(0))[-1].seq
             assert not later.done()
             later.cancel()
 

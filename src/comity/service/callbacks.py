@@ -1,0 +1,105 @@
+"""Callbacks: tell whoever asked for it that a delivery came to an end.
+
+A callback is a delivery of its own: durable, tried again by rules of its own, paced like everything else to its origin, behind
+the same guard, and signed by Standard Webhooks. It is submitted by whoever reads the events, one after the other, under a key
+that names the event, so that an event that is read twice is told once. Where the reading stands is not written down: the
+newest callback names its event, and those before it were read.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from comity.client.address import parse
+from comity.errors import InvalidRequest, StoreError
+from comity.policy.units import NS
+from comity.service.errand import CALLBACKS
+from comity.service.log import log
+from comity.service.terms import Terms
+from comity.store.base import Store
+from comity.store.records import ENDS, Delivery, Event, NewDelivery, Query
+
+_KEY = "callback"
+_PAGE = 500
+_TERMS = Terms(max_retries=8, backoff_ms=2_500)
+"""5 s, 10 s ... 21 min: three quarters of an hour in all, as a receiver may be about to be restarted."""
+
+
+class Callbacks:
+    """Reads the events and submits callbacks.
+
+    Args:
+        store: where both are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        seen = await self._read_before()
+        while True:
+            await self._store.newer(seen)
+            while page := await self._store.events(seen, _PAGE):
+                found = [await self._callback(event) for event in page if event.kind in ENDS]
+                new = [callback for callback in found if callback is not None]
+                if new:
+                    await self._store.submit(new)
+                seen = page[-1].seq
+
+    async def _read_before(self) -> int:
+        """Return the number of the newest event that was told, 0 when none was."""
+        newest, after = 0, CALLBACKS
+        while lanes := await self._store.lanes(after, _PAGE):
+            for lane in lanes:
+                after = lane.key
+                if not after.startswith(CALLBACKS):
+                    return newest
+                page = await self._store.deliveries(Query(lane=lane.key), None, 1)
+                newest = max([newest, *(_event_of(each) for each in page.deliveries)])
+        return newest
+
+    async def _callback(self, event: Event) -> NewDelivery | None:
+        """Return what to submit on an end; None when nobody asked for it."""
+        delivery = None if event.delivery is None else await self._store.get(event.delivery)
+        if delivery is None:
+            return None
+        try:
+            url = Terms.read(delivery.options).callback_url
+            if url is None:
+                return None
+            origin = parse(url).origin
+        except (StoreError, InvalidRequest) as error:  # checked when it was submitted
+            log.error("the callback of %s cannot be sent: %s", delivery.id, error)
+            return None
+        return NewDelivery(
+            origin=origin.text,
+            lane=CALLBACKS + origin.text,
+            method="POST",
+            url=url,
+            headers=b'{"Content-Type":"application/json"}',
+            body=_body(event, delivery),
+            options=_TERMS.stored(),
+            max_attempts=_TERMS.max_retries + 1,
+            idempotency_key=f"{_KEY} {event.seq}",
+        )
+
+
+def _event_of(callback: Delivery) -> int:
+    word, _, seq = (callback.idempotency_key or "").partition(" ")
+    return int(seq) if word == _KEY and seq.isdecimal() else 0
+
+
+def _body(event: Event, delivery: Delivery) -> bytes:
+    at = datetime.fromtimestamp(event.at / NS, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # What the event says, not what the row says by now: it may have been replayed since.
+    data = {
+        "id": delivery.id,
+        "status": event.kind,
+        "attemptCount": delivery.attempts if event.attempt is None else event.attempt,
+        "statusCode": event.status,
+        "lastError": None if event.kind == "completed" else event.note,
+    }
+    return msgspec.json.encode({"type": f"delivery.{event.kind}", "timestamp": at, "data": data})

@@ -1,0 +1,307 @@
+"""Errand: one claim on its way: its turn, its attempt, and what the store is told of that.
+
+    claim ─► the limiter's grant ─► the attempt's row, committed ─► first byte ─► answer ─► end, committed
+
+Whatever cuts it short before the first byte gives the claim back, as if it had never been; after that the attempt has an end,
+which may be that nobody knows what became of it. `decide`, inside the engine, is what says whether another attempt follows;
+here its time becomes the row's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from comity.client.codings import ACCEPTED
+from comity.client.headers import Headers
+from comity.client.request import Request
+from comity.client.response import Response
+from comity.client.transport import Transport
+from comity.client.user_agent import user_agent
+from comity.engine.call import Call, Exchange, Settled, Slot
+from comity.engine.clock import Clock
+from comity.errors import (
+    ClientClosed,
+    HostBlocked,
+    InvalidRequest,
+    LeaseLost,
+    OptionsError,
+    QueueFull,
+    QueueTimeout,
+    StoreError,
+    TimedOut,
+)
+from comity.policy.retry import Done, GiveUp, RetryAt
+from comity.policy.timeouts import Timeout
+from comity.policy.units import NS
+from comity.service.capture import KEPT, capture
+from comity.service.log import log
+from comity.service.origins import Origins, host_of
+from comity.service.retry_rules import RetryRules
+from comity.service.signature import Signer
+from comity.service.terms import Terms
+from comity.store.base import Store
+from comity.store.records import Answer, Claim, Ended, Lease
+
+CALLBACKS = "callbacks "
+"""What the lanes of callbacks are called, before the name of the origin; what stands there is signed."""
+
+PATIENCE = 5 * NS
+"""So long a claim waits for its turn; then it goes back, so that its slot is of use to other lanes."""
+
+_AGAIN = 1 * NS
+"""When to try again what the store would not take, or what found no turn for no reason that names a time."""
+
+Cut = Literal["cancelled", "stopped", "lost"]
+"""Why an errand is cut short: somebody cancelled the delivery; the worker stops; the lease is lost."""
+
+_REASONS = {"method": "outcome unknown"}
+"""`decide` says why in the words of a call."""
+
+_DEFAULTS = Headers([("Accept", "*/*"), ("Accept-Encoding", ACCEPTED), ("User-Agent", user_agent(None))])
+
+Tell = Callable[[], Awaitable[object]]
+
+_SAID: dict[Cut, str] = {
+    "cancelled": "cut short, as the delivery was cancelled",
+    "stopped": "cut short, as the worker was stopped",
+    "lost": "",
+}
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What all errands of a worker have in common.
+
+    Args:
+        store, transport, clock: where claims come from, what sends, and what time it is.
+        timeout: how long an attempt may take, unless the delivery says so.
+        keep: bytes of an answer's body that are kept.
+        patience: ns that a claim waits for its turn.
+        signer: signs callbacks.
+    """
+
+    store: Store
+    transport: Transport
+    clock: Clock
+    timeout: Timeout = msgspec.field(default_factory=Timeout)
+    keep: int = KEPT
+    patience: int = PATIENCE
+    signer: Signer | None = None
+
+
+class Errand:
+    """One of them.
+
+    Args:
+        setting: what it has in common with others.
+        claim: what it is about.
+        origins: of the worker.
+        lease: the worker's, and until when it surely lasts, ns on the engine's clock.
+        shift: what the store's clock is ahead of the engine's, ns.
+    """
+
+    def __init__(
+        self, setting: Setting, claim: Claim, origins: Origins, lease: Callable[[], tuple[Lease, int]], shift: int
+    ) -> None:
+        self.claim = claim
+        self._setting, self._origins, self._lease, self._shift = setting, origins, lease, shift
+        self._store, self._clock = setting.store, setting.clock
+        self._slot: Slot | None = None
+        self._answer: Answer | None = None
+        self._over = 0
+        self._ending = False
+        self._cut: Cut | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether its attempt has begun; before that it can be given back without a trace."""
+        return self._slot is not None
+
+    def start(self) -> asyncio.Task[None]:
+        """Set out."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"errand {self.claim.id}")
+        return self._task
+
+    def cut(self, why: Cut) -> None:
+        """Cut it short; one whose attempt is over is left to tell the store so, unless the lease is lost."""
+        if self._task is not None and (self._cut is None or why == "lost"):
+            self._cut = why
+            if not self._ending or why == "lost":
+                self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            tell = await self._go()
+        except asyncio.CancelledError:
+            if self._cut is None:
+                raise
+            tell = self._cut_short(self._cut)
+        except LeaseLost as lost:
+            log.info("%s", lost)
+            return
+        self._ending = True
+        if self._cut != "lost":
+            await self._tell(tell)
+
+    async def _go(self) -> Tell:
+        """Return what the store is to be told."""
+        origin = self._origins.get(self.claim.origin)
+        if origin is None:
+            return self._back()
+        try:
+            terms = Terms.read(self.claim.options)
+            rules = terms.rules(self.claim.mode)
+            request = self._request()
+        except (OptionsError, InvalidRequest, StoreError, msgspec.MsgspecError) as error:
+            await self._store.begin(self.claim)  # it gets an attempt all the same, which is where an error stands
+            error_text = f"{type(error).__name__}: {error}"
+            return self._end(Ended(then="failed", reason="invalid", error=error_text, sent="no"))
+        limits = self._setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
+        try:
+            settled = await origin.engine.run(self._call(request, rules), partial(self._send, request, limits))
+        except HostBlocked as blocked:
+            return self._back(round(blocked.retry_after * NS))
+        except QueueTimeout as late:
+            return self._back(_AGAIN if late.needed is None else round(late.needed * NS))
+        except (QueueFull, ClientClosed):
+            return self._back(_AGAIN)
+        except LeaseLost:
+            raise
+        except StoreError as error:  # the attempt's row could not be written, so nothing was sent
+            log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
+            return self._back(_AGAIN)
+        except (
+            TimedOut,
+            _Stale,
+        ):  # its deadline passed in the queue, and whoever claims it next fails it; or see `_send`
+            return self._back()
+        try:
+            await self._origins.write(self._lease()[0], origin)
+        except StoreError as error:  # another attempt will bring it up again; this one's end is to be told all the same
+            log.warning("what %s taught could not be written: %s", origin.name, error)
+        return self._end(self._ended(settled, rules))
+
+    def _request(self) -> Request:
+        claim, signer = self.claim, self._setting.signer
+        headers = list(msgspec.json.decode(claim.headers, type=dict[str, str]).items())
+        if signer is not None and claim.lane.startswith(CALLBACKS):
+            at = self._clock.now() + self._shift
+            headers += signer.headers(claim.id, at, claim.body or b"").items()
+        # The key is the same over all attempts and replays, so that a receiver can tell a repetition from something new.
+        key = claim.idempotency_key or claim.id
+        return Request(
+            claim.method, claim.url, headers=headers, content=claim.body, idempotency_key=key, defaults=_DEFAULTS
+        )
+
+    def _call(self, request: Request, rules: RetryRules) -> Call:
+        claim = self.claim
+        deadline = None if claim.deadline is None else claim.deadline - self._shift
+        apart = rules.retry.refusals > 0
+        so_far = rules.call(
+            attempts=claim.attempts if apart else claim.attempts + claim.refusals,
+            refusals=claim.refusals if apart else 0,
+            # How many of them came in a row is not kept; together they never ask for less of a wait.
+            refusals_in_a_row=claim.refusals if apart else 0,
+            deadline=deadline,
+            started=claim.enqueued_at - self._shift,
+        )
+        return Call(
+            host=host_of(claim.origin),
+            retry=rules.retry,
+            request=request,
+            priority=claim.priority,
+            deadline=deadline,
+            queue_timeout=self._setting.patience,
+            so_far=so_far,
+        )
+
+    async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+        """Commit the attempt's row and send: the turn has come, and is kept meanwhile."""
+        await self._store.begin(self.claim)
+        self._slot = slot
+        if self._clock.now() >= self._lease()[1]:  # this process stood still, and others may send it by now
+            raise _Stale
+        setting = self._setting
+        exchange, self._answer = await capture(setting.transport, request, limits, slot, keep=setting.keep)
+        self._over, self._ending = self._clock.now(), True
+        return exchange
+
+    def _ended(self, settled: Settled[Response], rules: RetryRules) -> Ended:
+        """Return what the store is told about an attempt that ended by itself."""
+        assert self._slot is not None
+        outcome, decision, now = settled.outcome, settled.decision, self._clock.now()
+        timings = settled.attempts[-1].timings
+        status, answered = outcome.status, None
+        if self._answer is not None:
+            status = self._answer.status
+            answered = now - self._over + round(timings.download * NS)
+        then: Literal["completed", "failed", "retry"] = "failed"
+        wait, reason = 0, None
+        if isinstance(decision, RetryAt) and not (rules.strict_4xx and status is not None and 400 <= status < 500):
+            then, wait = "retry", max(0, decision.at - now)
+        elif isinstance(decision, GiveUp):
+            reason = _REASONS.get(decision.reason, decision.reason)
+        elif isinstance(decision, Done) and status is not None and (200 <= status < 300 or status == 304):
+            then = "completed"
+        else:
+            reason = "status"
+        return Ended(
+            then=then,
+            wait=wait,
+            reason=reason,
+            status=status,
+            error=_error(status, settled),
+            refused=outcome.refused,
+            sent=outcome.sent,
+            sent_ago=self._sent_ago(now),
+            answered_ago=answered,
+            retry_after=self._slot.retry_after,
+            timings=msgspec.json.encode(timings.as_dict()),
+            answer=self._answer,
+        )
+
+    def _cut_short(self, why: Cut) -> Tell:
+        if self._slot is None or not self._slot.begun:
+            return self._back()
+        ago = self._sent_ago(self._clock.now())
+        return self._end(Ended(then="retry", error=_SAID[why], sent="maybe", sent_ago=ago))
+
+    def _sent_ago(self, now: int) -> int | None:
+        assert self._slot is not None
+        return now - self._slot.ticket.started_at if self._slot.begun else None
+
+    def _end(self, ended: Ended) -> Tell:
+        return lambda: self._store.finish(self.claim, ended)
+
+    def _back(self, wait: int = 0) -> Tell:
+        return lambda: self._store.give_back([self.claim], wait)
+
+    async def _tell(self, tell: Tell) -> None:
+        """Tell the store, again and again while it does not take part: what became of a send is not to be lost."""
+        while True:
+            try:
+                await tell()
+            except LeaseLost as lost:
+                log.info("%s", lost)
+            except StoreError as error:
+                if error.reason == "closed":
+                    raise
+                log.warning("the end of an attempt of %s could not be written: %s", self.claim.id, error)
+                await asyncio.sleep(_AGAIN / NS)
+                continue
+            return
+
+
+class _Stale(Exception):
+    """The lease may have run out between the grant and the first byte."""
+
+
+def _error(status: int | None, settled: Settled[Response]) -> str | None:
+    if status is not None and not 200 <= status < 300:
+        return f"HTTP {status}"
+    return None if settled.error is None else f"{type(settled.error).__name__}: {settled.error}"

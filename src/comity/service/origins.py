@@ -1,0 +1,176 @@
+"""Origins: the limiters of the origins that one worker owns, each begun with what the store knows of it.
+
+A limiter lives in the worker that owns the origin, so a restart, or a change of hands, must not make it forget: what was sent
+within the rates' windows is counted again from the attempts, and pause, block and gap stand in the origin's row, where the
+owner writes them as soon as an answer teaches them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Container, Mapping
+
+import msgspec
+
+from comity.engine.async_engine import AsyncEngine
+from comity.engine.clock import Clock
+from comity.engine.gate import Gate
+from comity.engine.hosts import Hosts
+from comity.errors import OptionsError, StoreError
+from comity.policy.memory import HostMemory, recall
+from comity.policy.options import Policy
+from comity.service.limits import Limits
+from comity.service.log import log
+from comity.store.base import Store
+from comity.store.records import Lease, Origin
+
+
+class OwnedOrigin:
+    """One of them.
+
+    Args:
+        name: the origin's.
+        engine: sends under its limits.
+        gate: where these limits stand.
+    """
+
+    def __init__(self, name: str, engine: AsyncEngine, gate: Gate) -> None:
+        self.name, self.engine, self.gate = name, engine, gate
+        self._written = self.learned
+
+    @property
+    def learned(self) -> tuple[int, int, int]:
+        """Pause and block, until when on the engine's clock, ns, and gap."""
+        core = self.gate.core
+        return core.pause.until, core.pause.blocked_until, core.gap.learned
+
+    def news(self) -> dict[str, int] | None:
+        """Return what `Store.hold` has to be told, None when nothing was learned since."""
+        learned = self.learned
+        if learned == self._written:
+            return None
+        self._written, now = learned, self.gate.clock.now()
+        return {"pause": max(0, learned[0] - now), "block": max(0, learned[1] - now), "gap": learned[2]}
+
+    def unwritten(self) -> None:
+        """Take back that `news` was told: it was not written."""
+        self._written = (-1, -1, -1)
+
+    def lift(self) -> None:
+        """End pause and block, as somebody said so."""
+
+        def step(_now: int) -> None:
+            self.gate.core.pause.lift()
+            self.gate.core.refresh()
+
+        self.gate.change(step)
+        self._written = self.learned
+
+    def idle(self, now: int) -> bool:
+        """Whether nothing is lost when it is given up."""
+        return self.gate.core.idle(now)
+
+
+class Origins:
+    """The origins of one worker.
+
+    Args:
+        store: where they are written.
+        default: how to treat an origin that nobody set limits for.
+        clock: of the limiters.
+        draw: uniform in [0, 1), for the jitter of retries.
+    """
+
+    def __init__(
+        self, store: Store, default: Policy, clock: Clock, *, draw: Callable[[], float] = random.random
+    ) -> None:
+        self._store, self._default, self._clock, self._draw = store, default, clock, draw
+        self._owned: dict[str, OwnedOrigin] = {}
+
+    def get(self, name: str) -> OwnedOrigin | None:
+        """Return an origin, None when it is not owned."""
+        return self._owned.get(name)
+
+    def __len__(self) -> int:
+        return len(self._owned)
+
+    async def own(self, lease: Lease, most: int) -> None:
+        """Take up to `most` origins more, and begin their limiters."""
+        for origin in await self._store.own(lease, most):
+            self._owned[origin.name] = await self._begin(origin)
+
+    async def reload(self, lane: str) -> None:
+        """Take over the limits that were set for a lane; what is under way ends under the old ones."""
+        found = await self._store.lane(lane)
+        if found is not None and (before := self._owned.get(found.origin.name)) is not None and lane == before.name:
+            self._owned[before.name] = await self._begin(found.origin)
+
+    def lift(self, name: str) -> None:
+        """End pause and block of an origin, if it is owned."""
+        if (owned := self._owned.get(name)) is not None:
+            owned.lift()
+
+    async def write(self, lease: Lease, owned: OwnedOrigin) -> None:
+        """Write down what an origin taught, if that is new.
+
+        Raises:
+            LeaseLost: it is owned no longer.
+        """
+        news = owned.news()
+        if news is not None:
+            try:
+                await self._store.hold(lease, owned.name, **news)
+            except BaseException:
+                owned.unwritten()
+                raise
+
+    async def leave(self, lease: Lease, busy: Container[str]) -> None:
+        """Give up the origins that have nothing to remember, but for the `busy` ones."""
+        now = self._clock.now()
+        idle = [name for name, owned in self._owned.items() if name not in busy and owned.idle(now)]
+        if idle:
+            for name in idle:
+                del self._owned[name]
+            await self._store.disown(lease, idle)
+
+    async def _begin(self, origin: Origin) -> OwnedOrigin:
+        """Return an origin whose limiter knows what was sent before."""
+        policy = await self._policy(origin.name)
+        longest = max((rate.per_ns for rate in policy.rate), default=0)
+        store_now = await self._store.now()
+        sends = await self._store.starts(origin.name, store_now - longest) if longest else []
+        hosts = Hosts(policy, max_connections=None, clock=self._clock)
+        gate = hosts.gate(host_of(origin.name))
+        with gate.lock:
+            now, wall = self._clock.now(), self._clock.wall()
+            shift = now - store_now
+            gate.core.meters.recount(
+                (each.sent_at + shift, each.answered_at + shift, _cost(each.cost)) for each in sends
+            )
+            memory = HostMemory(
+                at=wall,
+                gap=origin.gap,
+                paused=max(0, origin.paused_until - store_now),
+                blocked=max(0, origin.blocked_until - store_now),
+            )
+            recall(gate.core, memory, now, wall)
+        return OwnedOrigin(origin.name, AsyncEngine(hosts, draw=self._draw), gate)
+
+    async def _policy(self, name: str) -> Policy:
+        lane = await self._store.lane(name)
+        if lane is None:
+            return self._default
+        try:
+            return Limits.read(lane.limits).policy(self._default)
+        except (OptionsError, StoreError) as error:  # checked when they were set; by another version, perhaps
+            log.error("the limits of lane %s cannot be used, the default ones hold: %s", name, error)
+            return self._default
+
+
+def host_of(origin: str) -> str:
+    """Return the name that the engine knows an origin by."""
+    return origin.partition("://")[2]
+
+
+def _cost(stored: bytes) -> Mapping[str, int]:
+    return msgspec.json.decode(stored, type=dict[str, int])

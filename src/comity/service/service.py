@@ -1,0 +1,127 @@
+"""Service: the side of durable delivery that works: what was submitted to a store is sent, kept in order and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from comity.client.aiohttp_transport import AiohttpTransport
+from comity.client.transport import Transport
+from comity.engine.clock import MONOTONIC, Clock
+from comity.policy.timeouts import Timeout
+from comity.policy.units import NS
+from comity.service.callbacks import Callbacks
+from comity.service.capture import KEPT
+from comity.service.errand import PATIENCE, Setting
+from comity.service.guard import Guard
+from comity.service.pruner import Pruner
+from comity.service.rescuer import Rescuer
+from comity.service.signature import Signer
+from comity.service.supervisor import Supervisor
+from comity.service.worker import Worker, WorkerOptions
+from comity.store.base import Store
+from comity.store.records import Retention
+
+_AFTERWARDS = 15.0
+"""So many seconds beyond the drain the worker has to end by itself."""
+
+
+class Service:
+    """Works on a store while its block lasts.
+
+    Args:
+        store: where deliveries are; it stays open.
+        guard: whom deliveries may reach; None refuses all but the public internet.
+        secrets: of the signatures, the newest first; without any there are no callbacks.
+        worker: how it works.
+        timeout: how long an attempt may take, unless the delivery says so.
+        keep: bytes of an answer's body that are kept.
+        retention: how long things are kept.
+        drain: seconds that attempts under way have to end in when the block is left.
+        transport: what sends; the default one, with the guard.
+        clock: what time it is.
+
+    Raises:
+        OptionsError: a secret cannot be used.
+
+    Example:
+        async with Service(store, guard=Guard(allow=["10.1.0.0/16"])) as service:
+            await service.over()
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        guard: Guard | None = None,
+        secrets: Sequence[str] = (),
+        worker: WorkerOptions | None = None,
+        timeout: Timeout | None = None,
+        keep: int = KEPT,
+        patience: int = PATIENCE,
+        retention: Retention | None = None,
+        drain: float = 30.0,
+        transport: Transport | None = None,
+        clock: Clock = MONOTONIC,
+    ) -> None:
+        options = worker or WorkerOptions()
+        signer = Signer(secrets) if secrets else None
+        self._transport = transport or AiohttpTransport(guard=guard or Guard())
+        self._drain = drain
+        self._setting = Setting(
+            store=store,
+            transport=self._transport,
+            clock=clock,
+            timeout=timeout or Timeout(),
+            keep=keep,
+            patience=patience,
+            signer=signer,
+        )
+        self._options = options
+        self._worker: Worker | None = None
+        self._leaving = False
+        upkeep = {"rescuer": Rescuer(store, every=options.lease / 6 / NS).run, "pruner": Pruner(store, retention).run}
+        if signer is not None:
+            upkeep["callbacks"] = Callbacks(store).run
+        self._upkeep = upkeep
+
+    async def __aenter__(self) -> Self:
+        self._working = asyncio.create_task(Supervisor({"worker": self._work}).run(), name="worker")
+        self._keeping = asyncio.create_task(Supervisor(self._upkeep).run(), name="upkeep")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leaving = True
+        if self._worker is not None:
+            self._worker.drain(self._drain)
+        try:
+            # The worker first: what it says at its end is worth more with the others still there.
+            await asyncio.wait((self._working,), timeout=self._drain + _AFTERWARDS)
+        finally:
+            for task in (self._working, self._keeping):
+                task.cancel()
+            ends = await asyncio.gather(self._working, self._keeping, return_exceptions=True)
+            await self._transport.aclose()
+        if error is None:
+            for end in ends:
+                if isinstance(end, Exception):
+                    raise end
+
+    async def _work(self) -> None:
+        if not self._leaving:
+            self._worker = Worker(self._setting, self._options)
+            await self._worker.run()
+
+    async def over(self) -> None:
+        """Return when a part of it ended for good, which it does not do by itself.
+
+        Raises:
+            ExceptionGroup: what that part failed with, again and again.
+        """
+        done, _ = await asyncio.wait((self._working, self._keeping), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()

@@ -1,0 +1,62 @@
+"""Terms: what a delivery's stored `options` say: how it is to be sent, and whom to tell of its end."""
+
+from __future__ import annotations
+
+import msgspec
+
+from comity.errors import StoreError
+from comity.service.retry_rules import RetryRules
+from comity.store.records import Mode
+
+
+def camel(name: str) -> str:
+    """Return a Python name as the API writes it.
+
+    Example:
+        >>> camel("max_retries"), camel("strict_4xx")
+        ('maxRetries', 'strict4xx')
+    """
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+    """What a submission asked for beyond the request itself; names on the outside are those of the API.
+
+    Args:
+        max_retries, backoff_ms, strict_4xx: see `RetryRules`.
+        timeout_ms: for one attempt; None leaves the worker's own.
+        callback_url: who is told of the end, or None.
+    """
+
+    max_retries: int = 5
+    backoff_ms: int = 1_000
+    strict_4xx: bool = False
+    timeout_ms: int | None = None
+    callback_url: str | None = None
+
+    @classmethod
+    def read(cls, options: bytes) -> Terms:
+        """Return the terms of a stored delivery.
+
+        Raises:
+            StoreError: what is stored is none of them.
+        """
+        try:
+            return msgspec.json.decode(options, type=cls)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"a delivery's options cannot be read: {error}", reason="corrupt") from error
+
+    def stored(self) -> bytes:
+        """Return the terms as they are stored."""
+        return msgspec.json.encode(self)
+
+    def rules(self, mode: Mode) -> RetryRules:
+        """Return the rules of retrying.
+
+        Raises:
+            OptionsError: a value cannot be used.
+        """
+        return RetryRules(
+            max_retries=self.max_retries, backoff_ms=self.backoff_ms, strict_4xx=self.strict_4xx, delivery=mode
+        )

@@ -1,0 +1,263 @@
+"""Worker: claims deliveries for its free slots and sends them on their way, under the limits of the origins that it owns.
+
+Everything that it holds hangs on a lease, which it renews long before it runs out. When the lease is lost all the same (the
+process stood still, the store was out of reach), whatever it has under way is cut short and it begins anew with another:
+the store refuses what a late worker says, so nothing that it still does changes anything.
+
+Any number of workers, in any number of processes, share a store that serves several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from comity.errors import LeaseLost, StoreError
+from comity.policy.budget import RetryBudget
+from comity.policy.options import Policy
+from comity.policy.units import NS
+from comity.service.errand import Cut, Errand, Setting
+from comity.service.log import log
+from comity.service.origins import Origins
+from comity.store.records import Event, Lease
+
+_MOST_ORIGINS = 200
+"""So many origins are taken at a time."""
+
+_PAGE = 1000
+
+_LAST_WORDS = 5.0
+"""So many seconds a store has to take what a worker says that ends."""
+
+DEFAULT = Policy(retry_budget=RetryBudget(empty="defer"))
+"""How an origin is treated that nobody set limits for."""
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker works. Lengths are ns.
+
+    Args:
+        slots: deliveries that it holds at a time.
+        lease: how long what it holds stays its own when it falls silent.
+        policy: how to treat origins that nobody set limits for.
+        poll: how often it looks for work when nothing tells it of any.
+        sweep: how often it gives up origins that have nothing to do.
+    """
+
+    slots: int = 100
+    lease: int = 30 * NS
+    policy: Policy = DEFAULT
+    poll: int = NS
+    sweep: int = 60 * NS
+
+
+class Worker:
+    """One of them.
+
+    Args:
+        setting: what its errands have in common.
+        options: how it works.
+        name: what its leases are called.
+    """
+
+    def __init__(self, setting: Setting, options: WorkerOptions | None = None, *, name: str | None = None) -> None:
+        self._setting, self._options = setting, options or WorkerOptions()
+        self._store, self._clock = setting.store, setting.clock
+        self._name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._wake = asyncio.Event()
+        self._errands: dict[str, Errand] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._grace: float | None = None
+        self._lease: Lease | None = None
+        self._lasts_until = self._shift = 0
+        self._due = 0
+
+    @property
+    def held(self) -> int:
+        """How many deliveries it holds."""
+        return len(self._errands)
+
+    async def run(self) -> None:
+        """Work until it is cancelled or `drain` is called.
+
+        Raises:
+            StoreError: the store does not take part.
+        """
+        try:
+            while self._grace is None:
+                await self._register()
+                try:
+                    await self._work()
+                except* LeaseLost as lost:
+                    log.warning("worker %s begins anew: %s", self._name, lost.exceptions[0])
+                    await self._cut_all("lost")
+        finally:
+            await self._wind_up(_LAST_WORDS)
+
+    def drain(self, within: float) -> None:
+        """Claim no more, let attempts under way end within so many seconds, and give back the rest; then `run` returns.
+
+        What is cut short is sent again later, as its mode allows.
+        """
+        self._grace = within
+        self._wake.set()
+
+    async def _wind_up(self, within: float) -> None:
+        """Leave nothing in hand: what was not sent goes back, and the lease ends, if the store takes part within so long."""
+        await self._cut_all("stopped", within)
+        await self._cut_all("lost")
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            with suppress(StoreError, TimeoutError):  # it runs out by itself
+                async with asyncio.timeout(within):
+                    await self._store.resign(lease)
+
+    # ---- the lease ------------------------------------------------------------------------------
+
+    async def _register(self) -> None:
+        asked = self._clock.now()
+        self._lease = await self._store.register(self._name, self._options.lease)
+        await self._note(self._lease, asked)
+        self._origins = Origins(self._store, self._options.policy, self._clock)
+
+    async def _note(self, lease: Lease, asked: int) -> None:
+        """Remember a lease that was asked for at `asked`; it lasts from then on at least."""
+        self._lease, self._lasts_until = lease, asked + lease.lasting
+        self._shift = await self._store.now() - self._clock.now()
+
+    def _standing(self) -> tuple[Lease, int]:
+        assert self._lease is not None
+        return self._lease, self._lasts_until
+
+    async def _heartbeat(self) -> None:
+        """Renew the lease, and cut short what is being cancelled."""
+        every = self._options.lease / 3 / NS
+        while True:
+            await asyncio.sleep(every)
+            lease, until = self._standing()
+            asked = self._clock.now()
+            try:
+                renewal = await self._store.renew(lease)
+            except LeaseLost:
+                raise
+            except StoreError as error:
+                if asked >= until:
+                    raise LeaseLost(f"the lease of {self._name} could not be renewed in time: {error}") from None
+                log.warning("the lease of %s could not be renewed: %s", self._name, error)
+                every = min(1.0, self._options.lease / 10 / NS)
+                continue
+            every = self._options.lease / 3 / NS
+            await self._note(renewal.lease, asked)
+            for delivery in renewal.cancelling:
+                self._cancel(delivery)
+
+    # ---- work -----------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Do everything that hangs on one lease."""
+        async with asyncio.TaskGroup() as parts:
+            others = [parts.create_task(part()) for part in (self._heartbeat, self._watch, self._sweep)]
+            await self._claim()
+            await self._drain()
+            for other in others:
+                other.cancel()
+
+    async def _claim(self) -> None:
+        """Claim for the free slots, until it drains."""
+        while self._grace is None:
+            if self._failure is not None:
+                raise self._failure
+            self._wake.clear()
+            free = self._options.slots - len(self._errands)
+            if free > 0 and await self._take(free):
+                continue
+            waits = self._options.poll if not self._due else min(self._options.poll, self._due - self._clock.now())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, waits / NS)):
+                    await self._wake.wait()
+
+    async def _drain(self) -> None:
+        for errand in list(self._errands.values()):
+            if not errand.under_way:
+                errand.cut("stopped")
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._grace)
+        await self._wind_up(_LAST_WORDS)
+
+    async def _take(self, free: int) -> bool:
+        """Claim what there is for so many slots; return whether there was anything."""
+        lease, _ = self._standing()
+        await self._origins.own(lease, _MOST_ORIGINS)
+        claimed = await self._store.claim(lease, free)
+        self._due = 0 if claimed.next_due is None else claimed.next_due - self._shift
+        for claim in claimed.claims:
+            errand = Errand(self._setting, claim, self._origins, self._standing, self._shift)
+            self._errands[claim.id] = errand
+            task = errand.start()
+            self._tasks.add(task)
+            task.add_done_callback(self._over(claim.id, errand))
+        return bool(claimed.claims)
+
+    def _over(self, delivery: str, errand: Errand) -> Callable[[asyncio.Task[None]], None]:
+        def over(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if self._errands.get(delivery) is errand:
+                del self._errands[delivery]
+            if not task.cancelled() and task.exception() is not None:
+                self._failure = task.exception()
+            self._wake.set()
+
+        return over
+
+    async def _cut_all(self, why: Cut, within: float | None = None) -> None:
+        """Cut short everything, and wait until it is, or so many seconds."""
+        for errand in list(self._errands.values()):
+            errand.cut(why)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=within)
+
+    def _cancel(self, delivery: str) -> None:
+        if (errand := self._errands.get(delivery)) is not None:
+            errand.cut("cancelled")
+
+    # ---- what others say ------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Follow the events: there is work, or somebody changed what this worker has in hand."""
+        seen = await self._store.last_event()
+        while True:
+            await self._store.newer(seen)
+            while page := await self._store.events(seen, _PAGE):
+                seen = page[-1].seq
+                for event in page:
+                    await self._heed(event)
+            self._wake.set()
+
+    async def _heed(self, event: Event) -> None:
+        match event.kind:
+            case "cancelling" if event.delivery is not None:
+                self._cancel(event.delivery)
+            case "lane.limits" if event.lane is not None:
+                await self._origins.reload(event.lane)
+            case "lane.paused" if event.lane is not None:
+                for errand in list(self._errands.values()):
+                    if errand.claim.lane == event.lane and not errand.under_way:
+                        errand.cut("stopped")
+            case "origin.unblocked" if event.origin is not None:
+                self._origins.lift(event.origin)
+            case _:
+                pass
+
+    async def _sweep(self) -> None:
+        """Give up origins that have nothing to do."""
+        while True:
+            await asyncio.sleep(self._options.sweep / NS)
+            busy = Counter(errand.claim.origin for errand in self._errands.values())
+            await self._origins.leave(self._standing()[0], busy)

@@ -1,0 +1,83 @@
+"""A store in a file, an upstream on loopback and a service between them, and what tests ask about them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+
+from comity.client.address import parse
+from comity.policy.options import Policy
+from comity.policy.units import NS
+from comity.service.guard import Guard
+from comity.service.service import Service
+from comity.service.terms import Terms
+from comity.service.worker import WorkerOptions
+from comity.store.records import ENDS, NewDelivery
+from comity.store.sqlite.migrations import migrate
+from comity.store.sqlite.store import SqliteStore
+from comity.testing.upstream import Upstream
+
+LOOPBACK = Guard(allow=["127.0.0.0/8"])
+EAGER = {"max_retries": 5, "backoff_ms": 100}
+LIMIT = 30.0
+
+
+class Bench:
+    """What a test works with."""
+
+    def __init__(self, store, upstream, path):
+        self.store, self.upstream, self.path = store, upstream, path
+
+    def delivery(self, path, *, method="POST", terms=EAGER, headers=b"{}", **options):
+        url = path if "://" in path else self.upstream.url + path
+        asked = Terms(**terms)
+        given = {"max_attempts": asked.max_retries + 1, "body": b"{}"} | options
+        return NewDelivery(
+            origin=parse(url).origin.text, method=method, url=url, headers=headers, options=asked.stored(), **given
+        )
+
+    async def submit(self, path, **options):
+        (done,) = await self.store.submit([self.delivery(path, **options)])
+        return done.id
+
+    def service(self, *, policy=None, slots=40, lease=30.0, **options):
+        worker = WorkerOptions(slots=slots, lease=int(lease * NS), policy=policy or Policy(concurrency=40))
+        return Service(self.store, guard=LOOPBACK, worker=worker, **{"drain": 5.0} | options)
+
+    async def end(self, delivery):
+        """Return a delivery when it has come to an end."""
+        return await self.when(delivery, lambda found: found.state in ENDS)
+
+    async def when(self, delivery, holds):
+        """Return a delivery when something holds of it; the store's events say when to look."""
+        async with asyncio.timeout(LIMIT):
+            while True:
+                seen = await self.store.last_event()
+                found = await self.store.get(delivery)
+                if holds(found):
+                    return found
+                await self.store.newer(seen)
+
+    async def attempts(self, delivery):
+        return [(each.number, each.status, each.decision) for each in await self.store.attempts(delivery)]
+
+    def arrivals(self, target=""):
+        return Counter(each.target for each in self.upstream.arrivals(target))
+
+
+@asynccontextmanager
+async def bench(directory, **upstream):
+    path = directory / "store.sqlite"
+    migrate(path)
+    store = SqliteStore(path)
+    try:
+        async with Upstream(capture=True, **upstream) as up:
+            yield Bench(store, up, path)
+    finally:
+        await store.close()
+
+
+def elapsed(began):
+    return time.monotonic() - began
