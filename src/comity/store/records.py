@@ -114,6 +114,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         row: the store's own number of it.
         lease, fence: what every later call is checked against.
         attempts, refusals: since it was submitted or replayed; refusals are not among the attempts.
+        refusals_in_a_row: since the last attempt that ended otherwise.
         sends: attempt rows that there are.
         crashes: workers lost in a row while sending it.
     """
@@ -137,6 +138,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None
     attempts: int
     refusals: int
+    refusals_in_a_row: int
     sends: int
     crashes: int
 

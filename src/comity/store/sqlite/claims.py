@@ -31,7 +31,7 @@ _HEADS = """
 UPDATE deliveries SET phase = 3, lease = ?, fence = fence + 1 WHERE n IN (
     SELECT n FROM deliveries INDEXED BY deliveries_ready WHERE lane = ? AND phase = 2 ORDER BY rank, n LIMIT ?
 ) RETURNING rank, n, id, fence, method, url, priority, enqueued_at, deadline, max_attempts, mode, idempotency_key,
-    attempts - apart, refusals, attempts, crashes
+    attempts - apart, refusals, refusals_in_a_row, attempts, crashes
 """
 _BEGIN = """
 UPDATE deliveries SET phase = 4, attempts = attempts + 1, version = version + 1
@@ -102,8 +102,9 @@ def _claim_of(transaction: Transaction, lease: int, lane: int, head: tuple[Any, 
         idempotency_key=head[11],
         attempts=head[12],
         refusals=head[13],
-        sends=head[14],
-        crashes=head[15],
+        refusals_in_a_row=head[14],
+        sends=head[15],
+        crashes=head[16],
     )
 
 
@@ -137,6 +138,7 @@ def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Result
             results.append(_lost(held))
             continue
         row.crashes = 0
+        row.refusals_in_a_row = row.refusals_in_a_row + 1 if ended.refused else 0
         if ended.refused:
             row.refusals += 1
             row.apart += 1

@@ -92,6 +92,7 @@ def _lose(transaction: Transaction, row: Row, jitter: int) -> None:
     now = transaction.now
     transaction.db.execute(_UNKNOWN, (now, row.n, row.attempts))
     row.crashes += 1
+    row.refusals_in_a_row = 0
     row.status, row.error, row.idle_since = None, "the worker was lost", now
     row.step(after_crash(row.facts, now + random.randint(0, jitter)), now)
     transaction.attempt_ended(row.lane, ok=False, refused=False, took=None)

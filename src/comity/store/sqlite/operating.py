@@ -62,7 +62,7 @@ def _again(transaction: Transaction, row: Row) -> None:
     now = transaction.now
     row.state, row.ended_at, row.cancelling = "pending", None, 0
     row.status = row.error = row.reason = None
-    row.apart, row.refusals, row.crashes = row.attempts, 0, 0
+    row.apart, row.refusals, row.refusals_in_a_row, row.crashes = row.attempts, 0, 0, 0
     row.enqueued_at = row.idle_since = now
     row.rank = now + row.priority * transaction.ageing
     if row.deadline is not None and row.deadline <= now:

@@ -36,6 +36,7 @@ class Row(msgspec.Struct, gc=False):
     attempts: int
     apart: int
     refusals: int
+    refusals_in_a_row: int
     crashes: int
     cancelling: int
     lease: int | None

@@ -135,15 +135,15 @@ class Life:
             assert (found.state, found.reason, found.attempts) == ("failed", "outcome unknown", 3)
 
     async def test_refusals_are_counted_apart(self, stage: Stage) -> None:
-        """Of four sends two were refused, so two are attempts."""
+        """Of five sends three were refused, so two are attempts."""
         async with stage.opened() as store:
             await submit(store)
             lease = await worker(store)
-            for ended in (REFUSED, AGAIN, REFUSED, AGAIN):
+            for ended in (REFUSED, AGAIN, AGAIN, REFUSED, REFUSED):
                 await send(store, lease, ended)
                 stage.advance(10 * NS)
             (claim,) = await claims(store, lease)
-            assert (claim.sends, claim.attempts, claim.refusals) == (4, 2, 2)
+            assert (claim.sends, claim.attempts, claim.refusals, claim.refusals_in_a_row) == (5, 2, 3, 2)
 
     async def test_claims_that_were_given_back_count_for_nothing(self, stage: Stage) -> None:
         """Also when the attempt's row stood already: nothing was sent."""

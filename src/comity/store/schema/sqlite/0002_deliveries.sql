@@ -21,6 +21,7 @@ CREATE TABLE deliveries (
     attempts INTEGER NOT NULL DEFAULT 0, -- always the number of attempt rows
     apart INTEGER NOT NULL DEFAULT 0, -- of these not counted: refusals, never sent, before a replay
     refusals INTEGER NOT NULL DEFAULT 0,
+    refusals_in_a_row INTEGER NOT NULL DEFAULT 0,
     max_attempts INTEGER NOT NULL,
     crashes INTEGER NOT NULL DEFAULT 0,
     cancelling INTEGER NOT NULL DEFAULT 0,
