@@ -115,7 +115,7 @@ def test_a_pause_and_a_block_go_on_and_end_at_their_time():
 
 
 def test_a_learned_gap_fades_with_its_age():
-    limiter = HostLimiter(Policy(), 0)
+    limiter = HostLimiter(Policy(learn_gap=True), 0)
     limiter.gap.learned = 4 * NS
     assert again(limiter, 0, 0).gap.learned == 4 * NS
     assert again(limiter, 0, 60).gap.learned == 2 * NS
@@ -132,3 +132,30 @@ def test_a_clock_that_was_set_back_makes_nothing_younger_or_older():
 
 def test_a_host_that_taught_nothing_is_not_kept():
     assert remember(HostLimiter(Policy(rate="5/s"), 0), 0, WALL) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "later", "rate", "limit"),
+    [
+        ({"adaptive": True}, 60, 40.0, 4.0),
+        ({"adaptive": True}, 90_000, None, 2.0),
+        ({}, 60, 40.0, None),
+        ({"adaptive": "ema"}, 60, None, 10.0),
+    ],
+    ids=["auto", "too old", "refusals alone", "ema"],
+)
+def test_a_learned_rate_and_half_of_the_concurrency_are_where_the_next_begins(policy, later, rate, limit):
+    before = HostLimiter(Policy(adaptive=True), 0)
+    assert before.adaptive is not None
+    before.adaptive.recall(40.0, 16.0, 0)
+    after = again(before, 0, later, Policy(**policy)).adaptive
+    assert after is not None
+    assert (after.rate, after.limit) == (rate, limit)
+
+
+@pytest.mark.parametrize("policy", [{"rate": "5/s"}, {"learn_gap": True}])
+def test_a_learned_rate_is_no_use_where_one_is_given_or_another_law_holds(policy):
+    before = HostLimiter(Policy(adaptive=True), 0)
+    assert before.adaptive is not None
+    before.adaptive.recall(40.0, None, 0)
+    assert again(before, 0, 1, Policy(**policy)).adaptive is None

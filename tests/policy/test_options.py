@@ -111,10 +111,13 @@ def test_every_option_is_in_the_docstring():
         assert f"\n        {name}: " in Policy.__doc__
 
 
-def test_a_gap_is_learned_where_no_rate_of_requests_is_known():
+def test_what_refusals_teach_depends_on_what_is_known():
     """PF-015"""
-    assert Policy().learns_gap
-    assert Policy(rate="9 tokens/s").learns_gap
-    assert not Policy(rate=["9 tokens/s", "5/s"]).learns_gap
-    assert Policy(rate="5/s", learn_gap=True).learns_gap
-    assert not Policy(learn_gap=False).learns_gap
+    learned = {
+        (None, False): (False, True), (None, True): (False, False),
+        (True, False): (True, False), (True, True): (True, False),
+        (False, False): (False, False),
+    }  # fmt: skip
+    for (learn_gap, known), expected in learned.items():
+        policy = Policy(learn_gap=learn_gap, rate=["9 tokens/s", *(["5/s"] if known else [])])
+        assert (policy.learns_gap, policy.learns_rate) == expected

@@ -14,6 +14,9 @@ from comity.policy.pause import NO_CAP
 from comity.policy.rate_law import RateLaw
 from comity.policy.windows import NEVER
 
+HALF = 0.5
+"""The part of a limit that is known from before at which the slow start begins."""
+
 INITIAL = 2
 """Where a slow start begins."""
 
@@ -61,6 +64,14 @@ class Auto:
     def refused(self) -> bool:
         """Whether an episode of refusals is under way."""
         return self._rates.refused
+
+    def recall(self, rate: float | None, limit: float | None, now: int) -> None:
+        """Begin with what is known from before, concurrency with half; see `Controller`."""
+        if rate is not None:
+            self._rates.recall(rate, now)
+        if limit is not None:
+            self._concurrency.recall(HALF * limit)
+        self._take_over()
 
     def begin(self, running: int, now: int) -> Start:
         """Note a start; see `Controller`."""

@@ -94,6 +94,13 @@ class ConcurrencyLaw:
         """The mean of the last sampling, ns; 0 while unknown."""
         return self._sampling.mean
 
+    def recall(self, limit: float) -> None:
+        """Begin at another limit; nothing has started yet."""
+        self._set(limit)
+        self._most = self.limit
+        self._widen()
+        self._open(0)
+
     def begin(self, rank: int, running: int, now: int) -> None:
         """Note a start: the `rank`th, with `running` under way, itself included."""
         self._sampling.begin(rank, running, now)

@@ -46,8 +46,8 @@ class Controller(Protocol):
         """Return whether an episode of refusals is under way, by its own law."""
 
     @property
-    def limit(self) -> float:
-        """Return the learned limit of concurrency."""
+    def limit(self) -> float | None:
+        """Return the learned limit of concurrency; None where it stays what it is."""
 
     @property
     def floor(self) -> float:
@@ -56,6 +56,9 @@ class Controller(Protocol):
     @property
     def rate(self) -> float | None:
         """Return the learned rate, requests per second, or None."""
+
+    def recall(self, rate: float | None, limit: float | None, now: int) -> None:
+        """Begin with a rate, requests per second, and a limit of concurrency that are known from before; None: unknown."""
 
     def begin(self, running: int, now: int) -> Start:
         """Note a start with `running` under way, itself included; `end` wants back what this returns."""

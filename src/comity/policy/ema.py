@@ -52,6 +52,9 @@ class Ema:
         """The average latency, ns; 0 while unknown."""
         return self._average
 
+    def recall(self, rate: float | None, limit: float | None, now: int) -> None:
+        """Take nothing over: the options say where it begins."""
+
     def begin(self, running: int, now: int) -> Start:
         """Note a start; see `Controller`."""
         self._rank += 1

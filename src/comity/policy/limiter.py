@@ -5,10 +5,6 @@ the head of the queue alone: its earliest start is the latest that any control n
 taken before everything can be taken (no token before the slot, no slot before the token), nothing is reserved ahead
 of time, so a waiter that goes away costs nothing and nobody waits for ghosts. The head blocks those behind it: a big cost
 is not starved by small ones.
-
-Order. The queue is a heap over the static key `enqueued_at + priority * ageing`, so a request moves up one priority for
-every `ageing` it has waited, without ever being touched; a retry keeps its enqueued_at. Entries of tickets that left the
-queue otherwise stay in the heap until they come up or are half of it; a ticket that comes again has a new entry.
 """
 
 from __future__ import annotations
@@ -24,23 +20,20 @@ from comity.policy.control import Control
 from comity.policy.controller import Controller, Ending
 from comity.policy.gap import Gap
 from comity.policy.hedge import Latencies
+from comity.policy.line import Line
 from comity.policy.meters import Meters
 from comity.policy.options import Policy
 from comity.policy.pause import NO_CAP, Pause
 from comity.policy.quotas import Quota
 from comity.policy.spread import SHORT, Spread
+from comity.policy.steady import Steady
 from comity.policy.ticket import NOT_STARTED, State, Ticket
 from comity.policy.turns import Turns
 from comity.policy.windows import NEVER
 
-STRICT = 1 << 70
-"""The ageing that never happens: strict priorities."""
 
-Entry = tuple[int, int, Ticket]
-
-
-class HostLimiter:
-    """All limits of one host.
+class HostLimiter(Line):
+    """All limits of one host, and who waits there.
 
     Args:
         policy: the limits.
@@ -55,7 +48,7 @@ class HostLimiter:
         self.policy, self.name = policy, name
         self._turns = turns
         self._limit = NO_CAP if policy.concurrency is None else policy.concurrency
-        self._ageing = STRICT if policy.ageing_ns is None else policy.ageing_ns
+        super().__init__(policy.ageing_ns)
         self.meters = Meters(policy.rate, now)
         self.gap = Gap(policy.min_gap_ns, learns=policy.learns_gap)
         self.pause = Pause(self._limit)
@@ -64,21 +57,12 @@ class HostLimiter:
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)
         self.adaptive = controller(policy.adaptive, policy.concurrency, now, wall_offset)
+        self._made = now
         self.running = 0
         """How many hold a slot."""
         self._resting = 0
         """How many of them hold it between two attempts."""
-        self.queued = 0
-        """How many wait for their turn."""
-        self.aside = 0
-        """How many wait for the time of their retry."""
         self.closed = False
-        self._queue: list[Entry] = []
-        self._holders: list[Entry] = []
-        self._later: list[Entry] = []
-        self._deadlines: list[Entry] = []
-        self._refused: list[Ticket] = []
-        self._sequence = 0
         self.refresh()
 
     def refresh(self) -> None:
@@ -178,17 +162,7 @@ class HostLimiter:
             ticket.state = State.BLOCKED
             self._refused.append(ticket)
             return
-        ticket.state = State.WAITING
-        self._sequence += 1
-        ticket.place = self._sequence
-        if ticket.not_before > now:
-            self.aside += 1
-            heapq.heappush(self._later, (ticket.not_before, ticket.place, ticket))
-        else:
-            self._line_up(ticket)
-        if ticket.deadline < NEVER:
-            heapq.heappush(self._deadlines, (ticket.deadline, ticket.place, ticket))
-            self._tidy()
+        self._join(ticket, now)
 
     def admit(self, now: int) -> Admission:
         """Decide who starts at `now`, who is refused, and when to ask again."""
@@ -198,9 +172,7 @@ class HostLimiter:
         if adaptive is not None and adaptive.wake < now:
             adaptive.tick(now)
             self._follow(adaptive)
-        while _prune(self._later) and self._ripe(now):
-            self.aside -= 1
-            self._line_up(heapq.heappop(self._later)[2])
+        self._ripen(now)
         granted: list[Ticket] = []
         wake_at, in_line = NEVER, False
         while heap := self._head():
@@ -220,9 +192,7 @@ class HostLimiter:
             granted.append(ticket)
         if self._turns and not in_line:
             self._turns.leave(self.name)
-        for heap in (self._deadlines, self._later):
-            if _prune(heap):
-                wake_at = min(wake_at, heap[0][0])
+        wake_at = min(wake_at, self._next_time())
         if adaptive is not None and self.queued:
             wake_at = min(wake_at, adaptive.wake + 1)
         refused, self._refused = self._refused, []
@@ -363,6 +333,8 @@ class HostLimiter:
             self.pause.blocked_until = max(self.pause.blocked_until, until)
         if new and refused:
             self.gap.refused()
+            if self.adaptive is None and self.policy.learns_rate:
+                self._learn_rate(ticket, now, until - now if hinted else None)
         else:
             self.gap.failed()
         self.refresh()
@@ -371,6 +343,18 @@ class HostLimiter:
         elif self.hold > now:
             self._expire(self.hold, State.BLOCKED)
         return new
+
+    def recall(self, rate: float | None, limit: float | None, now: int) -> None:
+        """Begin with what was learned before; nothing has started yet. `refresh` has to follow."""
+        if self.adaptive is None and self.policy.learns_rate and rate is not None:
+            self.adaptive = Steady(now, self.spread.granted, 0)
+        if self.adaptive is not None:
+            self.adaptive.recall(rate, limit, now)
+
+    def _learn_rate(self, ticket: Ticket, now: int, hint: int | None) -> None:
+        """Begin to learn the rate: this is the first refusal."""
+        self.adaptive = Steady(self._made, self.spread.granted, self.running - self._resting)
+        self.adaptive.end((ticket.rank - 1, 0, ticket.started_at), now, Ending.REFUSED, None, hint)
 
     def close(self) -> None:
         """Refuse everybody who waits or comes."""
@@ -402,22 +386,6 @@ class HostLimiter:
         """Take over what the adaptive control says now."""
         self.cap = min(self._most, adaptive.cap)
         self.ready = max(self.hold, adaptive.until)
-
-    def _ripe(self, now: int) -> bool:
-        """Whether somebody waits aside whose time has come."""
-        return bool(self._later) and self._later[0][0] <= now
-
-    def _line_up(self, ticket: Ticket) -> None:
-        """Let a waiting ticket stand where its age and priority put it."""
-        assert ticket.enqueued_at is not None
-        self.queued += 1
-        ticket.not_before = 0
-        key = ticket.enqueued_at + ticket.priority * self._ageing
-        heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, ticket.place, ticket))
-
-    def _head(self) -> list[Entry]:
-        """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
-        return _prune(self._holders) or _prune(self._queue)
 
     def _earliest(self, ticket: Ticket, now: int) -> int:
         start = max(now, self.ready)
@@ -452,43 +420,3 @@ class HostLimiter:
     def _undo(self, ticket: Ticket) -> None:
         self.gap.undo()
         self.meters.undo(ticket.costs)
-
-    def _leave(self, ticket: Ticket, state: State) -> None:
-        """Take a waiting ticket out of the queue; its entries are stale from here."""
-        if ticket.not_before:
-            self.aside -= 1
-        else:
-            self.queued -= 1
-        ticket.state, ticket.place, ticket.not_before = state, 0, 0
-
-    def _expire(self, now: int, state: State) -> None:
-        """Refuse those whose deadline is `now` or before."""
-        heap = self._deadlines
-        while _prune(heap) and heap[0][0] <= now:
-            ticket = heapq.heappop(heap)[2]
-            self._leave(ticket, state)
-            self._refused.append(ticket)
-        self._tidy()
-
-    def _drop(self, state: State) -> None:
-        """Refuse everybody in the queue."""
-        for heap in (self._holders, self._queue, self._later):
-            for _, place, ticket in heap:
-                if ticket.place == place:
-                    self._leave(ticket, state)
-                    self._refused.append(ticket)
-        self._tidy()
-
-    def _tidy(self) -> None:
-        """Rebuild the heaps when most of what lies in them is gone."""
-        for heap in (self._holders, self._queue, self._later, self._deadlines):
-            if len(heap) > 2 * (self.queued + self.aside) + 64:
-                heap[:] = [entry for entry in heap if entry[1] == entry[2].place]
-                heapq.heapify(heap)
-
-
-def _prune(heap: list[Entry]) -> list[Entry]:
-    """Drop stale entries from the top of `heap` and return it."""
-    while heap and heap[0][1] != heap[0][2].place:
-        heapq.heappop(heap)
-    return heap

@@ -36,8 +36,8 @@ class Policy:
         max_queue: requests that may wait; one more is refused with QueueFull. At least 1.
         queue_timeout: the longest wait for a turn.
         ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
-        learn_gap: let 429s widen the gap between starts (250 ms, doubling to 10 s) and 20 successes in a row halve it. None
-            does so where no `rate` of requests is given: a rate that is known needs no guess, and a pause is enough.
+        learn_gap: what 429s teach besides their pause. True: they widen the gap between starts (250 ms, doubling to 10 s) and
+            20 successes in a row halve it. False: nothing. None: where no `rate` of requests is given, the server's rate.
         retry: a `Retry`, a number of retries, or a function of `RetryInfo` that returns seconds or None; see `Retry.of`.
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
@@ -154,10 +154,16 @@ class Policy:
 
     @property
     def learns_gap(self) -> bool:
-        """Whether 429s widen the gap between starts; an adaptive law that learns the rate from them does so alone."""
-        if self.adaptive is not None and self.adaptive.algorithm == "auto":
-            return False
-        return not self.knows_rate if self.learn_gap is None else self.learn_gap
+        """Whether 429s widen the gap between starts: one law at a time learns from them, and "ema" has none of its own."""
+        if self.adaptive is None:
+            return self.learn_gap is True
+        guesses = not self.knows_rate if self.learn_gap is None else self.learn_gap
+        return guesses and self.adaptive.algorithm == "ema"
+
+    @property
+    def learns_rate(self) -> bool:
+        """Whether 429s teach a rate although nothing else adapts: one that is known needs no guess."""
+        return self.adaptive is None and self.learn_gap is None and not self.knows_rate
 
     def replace(self, **changes: object) -> Policy:
         """Return a copy with some options changed.

@@ -57,6 +57,10 @@ EVERY = 100_000_000
 class RateLaw:
     """The earliest next start.
 
+    Args:
+        now: ns.
+        refused: how many were refused already and count no more.
+
     Attributes:
         rate: R, requests per second; None while unknown.
         refused: an episode is under way.
@@ -82,7 +86,7 @@ class RateLaw:
         "until",
     )  # fmt: skip
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, *, refused: int = 0) -> None:
         self.rate: float | None = None
         self.refused = False
         self.until = now
@@ -90,12 +94,19 @@ class RateLaw:
         self._mark = 0, now  # what was accepted, and when, as the last episode ended
         self._store = 0.0, 1.0  # what was accepted before the first refusal of all, and in how many seconds
         self._window = 0.0  # the length of the server's window, s; 0: it is no window
-        self._refusals = 0
+        self._refusals = refused
         self._probe_from = 0  # the first rank that is not of before the episode
         self._began = self._barren = 0
         self._wait = FIRST_WAIT
         self._paced_from, self._paced_for = now, 0.0
         self._gap = self._gap_until = 0
+
+    def recall(self, rate: float, now: int) -> None:
+        """Begin with a rate that is known from before, and a store of about a second."""
+        self.rate = rate
+        self._store = 2 * rate, 1.0
+        self._paced_from = now
+        self._plan(now)
 
     def begin(self, rank: int, now: int) -> None:
         """Note a start, the `rank`th."""
