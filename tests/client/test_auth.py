@@ -500,7 +500,7 @@ def test_a_fetch_that_is_cancelled_is_begun_again_by_who_waits():
             [fetching] = [task for task in asyncio.all_tasks() if "_fly" in repr(task.get_coro())]
             fetching.cancel()
             assert (await waiting).status_code == 200
-        assert asked(api._dispatcher.transport) == ["Bearer t2"]
+        assert asked(api._dispatcher.wire) == ["Bearer t2"]
 
     assert at(clock, use) == 6.0
 

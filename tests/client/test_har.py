@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
 
@@ -15,9 +17,11 @@ from comity.client.async_client import AsyncClient
 from comity.client.har import MAX_TEXT
 from comity.errors import OptionsError, RequestError
 from comity.policy.backoff import Backoff
+from comity.policy.hedge import Hedge
 from comity.policy.retry import Retry
 from comity.testing.scripted_transport import Answer, ScriptedTransport
 from comity.testing.upstream import Upstream
+from tests.client.scripted import Peer, Scripted, ok
 
 QUICK = Retry(attempts=3, backoff=Backoff(base=0.001, cap=0.001))
 SECRETS = ("hunter2", "s3cr3t", "t0k3n", "c00kie", "b0dy")
@@ -131,6 +135,96 @@ async def test_what_is_added_to_a_streamed_request_is_recorded_masked(path):
     (entry,) = entries(path)
     assert {"name": "X-Signature", "value": "***"} in entry["request"]["headers"]
     assert {"name": "X-Day", "value": "7"} in entry["request"]["headers"]
+
+
+async def test_what_is_streamed_or_downloaded_has_the_size_that_was_read(path):
+    content = Answer(content=b"x" * 5000, headers={"Content-Type": "text/csv"})
+    async with AsyncClient(**scripted(content, content, content)) as api:
+        with api.har(path):
+            async with api.stream("GET", "/a") as response:
+                await response.read()
+            await api.download("/b", path.with_name("b"))
+            async with api.stream("GET", "/c"):
+                pass
+    whole, downloaded, left = entries(path)
+    for each, size in ((whole, 5000), (downloaded, 5000), (left, 0)):
+        assert (each["response"]["status"], each["response"]["content"]) == (
+            200,
+            {"size": size, "mimeType": "text/csv"},
+        )
+    assert "comment" not in whole
+    assert left["comment"] == "its block was left before the end of the body"
+
+
+async def test_a_stream_that_breaks_is_recorded_once_with_what_came_of_it(path):
+    async with AsyncClient(**scripted(Answer(content=b"half", fault="truncated"))) as api:
+        with api.har(path):
+            async with api.stream("GET", "/a") as response:
+                with pytest.raises(RequestError):
+                    await response.read()
+    (entry,) = entries(path)
+    assert (entry["response"]["content"]["size"], entry["_error"]) == (4, "BadResponse: GET: scripted")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_cancelled_attempt_is_an_entry_with_its_time_so_far(path, streamed):
+    async def ask(api: AsyncClient) -> None:
+        if not streamed:
+            await api.get("/hang")
+        async with api.stream("GET", "/hang"):
+            pass
+
+    with Upstream() as up:
+        async with AsyncClient(up.url) as api:
+            with api.har(path):
+                task = asyncio.create_task(ask(api))
+                await asyncio.to_thread(up.wait_until, lambda up: up.stats().total.in_flight == 1)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+    (entry,) = entries(path)
+    assert (entry["response"]["status"], entry["_sent"]) == (0, "maybe")
+    assert entry["comment"] == "cut short by CancelledError"
+    assert entry["timings"]["wait"] > 0
+
+
+async def test_what_never_came_to_the_wire_is_no_entry(path):
+    async with AsyncClient(**scripted(), auth=lambda request: 1 / 0) as api:
+        with api.har(path), pytest.raises(RequestError):
+            await api.get("/a")
+    assert entries(path) == []
+
+
+async def test_every_send_of_a_hedged_attempt_is_an_entry(path):
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 1:
+            await peer.gone()
+        await peer.send(ok(b"x"))
+
+    async with Scripted(serve) as server, AsyncClient(server.url, hedge=Hedge(after=0.05)) as api:
+        with api.har(path):
+            attempts = (await api.get("/a")).attempts
+    won, lost = entries(path)
+    assert [(each["_attempt"], each["response"]["status"]) for each in (lost, won)] == [(1, 0), (2, 200)]
+    assert (lost["comment"], lost["_sent"]) == ("cut short by CancelledError", "maybe")
+    assert lost["timings"]["wait"] > 0
+    assert attempts[0].timings.response > 0
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_block_that_is_forgotten_is_an_entry_wherever_its_destructor_runs(path, busy):
+    with Upstream() as up, comity.Client(up.url) as api, api.har(path) as har:
+        block = api.stream("GET", "/hang?after=headers")
+        block.__enter__()
+        with har._lock if busy else nullcontext():
+            del block
+            gc.collect()
+        up.wait_until(lambda up: up.stats().total.in_flight == 0)
+        assert len(entries(path)) == (not busy)
+    (entry,) = entries(path)
+    assert (entry["response"]["status"], entry["_sent"]) == (200, "maybe")
+    assert entry["comment"] == "its block was left before the end of the body"
 
 
 async def test_no_secret_and_no_body_stands_in_the_file(path):

@@ -444,7 +444,7 @@ def test_a_proxys_password_is_in_no_repr_warning_or_log(caplog):
             api = AsyncClient(server.url, proxy=url, retry=0, on_event=shown.append, timeout=Timeout(response=SHORT))
             with pytest.raises(RequestError) as caught:
                 await api.get("/")
-            transport = api._dispatcher.transport
+            transport = api._dispatcher.wire
             shown.extend([api, transport, vars(transport), caught.value, Proxy.of(url), api.stats()])
             await asyncio.gather(api.get("/"), return_exceptions=True)
         with pytest.raises(RequestError) as caught:

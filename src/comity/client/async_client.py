@@ -21,7 +21,6 @@ from comity.client.cookies import Cookies, jar_of
 from comity.client.dispatcher import Dispatcher
 from comity.client.har import Har
 from comity.client.headers import HeaderInput
-from comity.client.hedged import Hedged
 from comity.client.options import (
     RAISE_FOR,
     UNSET,
@@ -152,7 +151,7 @@ class AsyncClient(Series):
         self._redirects = Redirects(follow=follow_redirects, most=max_redirects)
         wire = chosen(transport, tls, proxy, max_body)
         hedged = any(each.hedge is not None for each in self._hosts.rules.policies)
-        self._dispatcher = Dispatcher(Hedged(wire) if hedged else wire, self._cookies, clock)
+        self._dispatcher = Dispatcher(wire, self._cookies, clock, hedged=hedged)
         self._presets: Mapping[str, Any] = {}
 
     def with_options(self, **options: Unpack[ViewOptions]) -> Self:
@@ -311,7 +310,7 @@ class AsyncClient(Series):
         whole, defaults = self._base.place(url)
         request = Request(method, whole, defaults=defaults, **parts)
         if request.extensions:
-            check_extensions(self._dispatcher.transport, request)
+            check_extensions(self._dispatcher.wire, request)
         policy = self._policy_of(request)
         limit, within = policy.deadline, policy.deadline_ns
         if deadline is not UNSET:
@@ -391,7 +390,7 @@ class AsyncClient(Series):
 
     async def _streamed(self, method: str, url: Url, options: Mapping[str, Any]) -> Body:
         """Send a request up to the head of its answer."""
-        opening(self._dispatcher.transport)
+        opening(self._dispatcher.wire)
         if "into" in options:
             raise OptionsError("into", None, reason="it needs the whole answer; ask without stream")
         standing = Standing(self._dispatcher.over)

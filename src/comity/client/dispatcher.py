@@ -8,6 +8,8 @@ from comity.client.accept import judge
 from comity.client.auth import Signer, undressed
 from comity.client.cookies import Cookies
 from comity.client.har import Har
+from comity.client.hedged import Hedged
+from comity.client.recorded import Recorded
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.terms import Terms
@@ -25,18 +27,22 @@ class Dispatcher:
     """Sends the attempts of one client and its views.
 
     Args:
-        transport: the wire; it is closed with the dispatcher.
+        wire: what sends; it is closed with the dispatcher.
+        hedged: whether attempts that are late may be sent once more beside themselves.
         cookies: the jar, None for none.
         clock: what time it is.
 
     Attributes:
-        transport: likewise.
+        wire: likewise.
         hars: recordings of the attempts.
+        transport: the wire, with what happens to each send.
     """
 
-    def __init__(self, transport: Transport, cookies: Cookies | None, clock: Clock) -> None:
-        self.transport = transport
+    def __init__(self, wire: Transport, cookies: Cookies | None, clock: Clock, *, hedged: bool) -> None:
+        self.wire = wire
         self.hars: list[Har] = []
+        recorded = Recorded(wire, self.hars)
+        self.transport: Transport = Hedged(recorded) if hedged else recorded
         self._cookies, self._clock = cookies, clock
         self._underway = Underway()
 
@@ -75,23 +81,19 @@ class Dispatcher:
             settle(slot, slot.usage, response)
         if terms.accept and response is not None and not terms.redirects.lead_on(response):
             judge(terms.accept, response, exchange, slot)
-        if self.hars:
-            self._record(dressed, exchange, slot)
         return exchange
 
-    def over(self, request: Request, sent: Request, exchange: Exchange[Response] | None, slot: Slot) -> None:
+    def over(self, request: Request, exchange: Exchange[Response] | None, slot: Slot) -> None:
         """Say what an attempt came to whose answer was handed out; None when nobody is to hear of it.
 
         Args:
             request: as it was given.
-            sent: as it was sent.
             exchange: what it came to.
             slot: the attempt's.
         """
         self._underway.end(slot)
         if exchange is not None:
             undressed(exchange, request)
-            self._record(sent, exchange, slot)
 
     async def aclose(self) -> None:
         """Let what is on the wire finish, then close the connections."""
@@ -114,8 +116,6 @@ class Dispatcher:
                 return await opened.read()
             self._see(request, dressed, Exchange(outcome=Outcome(status=head.status_code), value=head), slot)
             handed_out = True
-            assert terms.standing is not None
-            terms.standing.sent = dressed
             return opened
         finally:
             if not handed_out:
@@ -137,10 +137,6 @@ class Dispatcher:
             if slot.retry_after is not None:
                 response.retry_after = slot.retry_after / 1e9
                 exchange.outcome = replace(exchange.outcome, retry_after=slot.retry_after)
-
-    def _record(self, request: Request, exchange: Exchange[Response], slot: Slot) -> None:
-        for har in tuple(self.hars):
-            har.add(request, exchange, slot)
 
 
 def settle(slot: Slot, usage: Usage, response: Response) -> None:

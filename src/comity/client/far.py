@@ -29,7 +29,6 @@ class FarTransport:
 
     def __init__(self, transport: Transport, thread: LoopThread) -> None:
         self._transport, self._thread = transport, thread
-        self.extensions = getattr(transport, "extensions", None)
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one wire attempt; see `Transport.send`."""

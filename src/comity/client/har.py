@@ -2,7 +2,8 @@
 
 Theory. The file ends with its closing brackets after every entry; the next entry is written over them, with new ones
 behind it, in one write that makes the file longer. So it is whole after each entry, whatever becomes of the process, and
-nothing is kept in memory.
+nothing is kept in memory. Nobody waits to add one, as that may be a destructor, which runs anywhere, also where its own
+thread is writing: who finds another at it leaves the entry to that one, who looks once more when it is done.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import re
 import threading
+from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import FileIO, IOBase
@@ -69,6 +71,7 @@ class Har:
         self.path = os.fspath(path)
         self._bodies, self._append, self._owner, self._option = bodies, append, owner, option
         self._lock = threading.Lock()
+        self._waiting: deque[bytes] = deque()
         self._file: FileIO | None = None
         self._end = self._count = self._process = 0
         self._bare = True
@@ -109,6 +112,7 @@ class Har:
         if self in self._owner:
             self._owner.remove(self)
         with self._lock:
+            self._write_waiting()
             self._close()
         if self._failure is None:
             return
@@ -117,14 +121,37 @@ class Har:
             raise StoreError(said) from self._failure
         error.add_note(said)
 
-    def add(self, request: Request, exchange: Exchange[Response], slot: Slot) -> None:
-        """Append an attempt; when that fails recording ends, and closing tells so."""
+    def add(
+        self, request: Request, exchange: Exchange[Response], slot: Slot, *, size: int | None = None, comment: str = ""
+    ) -> None:
+        """Append an attempt; when that fails recording ends, and closing tells so.
+
+        Args:
+            request: as it was sent.
+            exchange: what it came to.
+            slot: the attempt's.
+            size: bytes that were read of a body that `exchange` does not hold.
+            comment: what else is to be known of it.
+        """
         if self._process != os.getpid():  # a child process shares the file's position
             return
-        data = json.dumps(_entry(request, exchange, slot, self._bodies), separators=(",", ":")).encode()
-        with self._lock:
+        entry = _entry(request, exchange, slot, self._bodies)
+        if size is not None:
+            entry["response"]["content"]["size"] = size
+        if comment:
+            entry["comment"] = comment
+        self._waiting.append(json.dumps(entry, separators=(",", ":")).encode())
+        while self._waiting and self._lock.acquire(blocking=False):
+            try:
+                self._write_waiting()
+            finally:
+                self._lock.release()
+
+    def _write_waiting(self) -> None:
+        while self._waiting:
+            data = self._waiting.popleft()
             if self._file is None:
-                return
+                continue
             data = (b"\n" if self._bare else b",\n") + data
             try:
                 self._write(self._file, data + _TAIL)
@@ -132,7 +159,7 @@ class Har:
                 self._failure = error
                 self._mend(self._file)
                 self._close()
-                return
+                continue
             self._end += len(data)
             self._count, self._bare = self._count + 1, False
 

@@ -21,7 +21,6 @@ class Hedged:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.extensions = getattr(transport, "extensions", None)
 
     async def send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
         """Make one attempt; see `Transport.send`."""

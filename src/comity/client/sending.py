@@ -67,6 +67,9 @@ class Sending:
             return self._answered(wire, message, content)
         except FOREIGN as error:
             return self._failed(error)
+        except BaseException:
+            self._slot.timings = self._time.stop()
+            raise
         finally:
             self._watch.stop()
             if self._wire is not None:

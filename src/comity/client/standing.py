@@ -16,7 +16,7 @@ from comity.engine.held import Held, Opened
 from comity.policy.attempt import Attempt, joined
 from comity.policy.outcome import Outcome
 
-Over = Callable[[Request, Request, Exchange[Response] | None, Slot], None]
+Over = Callable[[Request, Exchange[Response] | None, Slot], None]
 """`Dispatcher.over`."""
 
 
@@ -28,13 +28,11 @@ class Standing:
 
     Attributes:
         held: the call at its answer; None when that was read whole.
-        sent: the request whose answer that is, with what was added to it at the send.
         before: the attempts of the call before it, if a new token was needed.
     """
 
     def __init__(self, over: Over) -> None:
         self.held: Held[Response] | None = None
-        self.sent: Request | None = None
         self.before: tuple[Attempt, ...] = ()
         self._over = over
 
@@ -55,10 +53,9 @@ class Standing:
         if held is None:
             whole = Exchange(outcome=Outcome(status=head.status_code), value=head, timings=head.timings)
             return Body(Read(head, whole), lambda _: None, lambda: None, lambda _: None)
-        sent = self.sent or request
 
         def over(exchange: Exchange[Response]) -> None:
-            self._over(request, sent, exchange, held.slot)
+            self._over(request, exchange, held.slot)
             settled = held.over(exchange)
             settled.attempts = head.attempts = joined(self.before, settled.attempts)
             head.timings = exchange.timings
@@ -67,7 +64,7 @@ class Standing:
                 result(request, settled, "never", clock, None)
 
         def drop() -> None:
-            self._over(request, sent, None, held.slot)
+            self._over(request, None, held.slot)
             held.drop()
 
         return Body(held.opened, over, drop, held.slot.settle)

@@ -42,6 +42,9 @@ class Streaming(Sending):
             opened = True
         except FOREIGN as error:
             return self._failed(error)
+        except BaseException:
+            self._slot.timings = self._time.stop()
+            raise
         finally:
             self._watch.stop()
             if not opened:
@@ -83,6 +86,9 @@ class Streaming(Sending):
             self.exchange = self._answered(wire, message, content)
         except FOREIGN as error:
             self._break_off(error)
+        except BaseException:
+            self._slot.timings = self._time.stop()
+            raise
         finally:
             self._watch.stop()
             self._close()
@@ -100,6 +106,7 @@ class Streaming(Sending):
     def drop(self) -> None:
         """Close the connection in its loop, unless the attempt is over."""
         if self.exchange is None:
+            self._slot.timings = self._time.stop()
             with suppress(RuntimeError):  # the loop is closed, and its connections with it
                 self._pool.loop.call_soon_threadsafe(self._close)
 

@@ -31,7 +31,7 @@ class Transport(Protocol):
         Returns:
             The answer, or the outcome and the error of an attempt that brought no whole one; with it, as `value`, the
             head of an answer whose body is broken, if its status asks for another try. Nothing but a cancellation is
-            raised, and that leaves no connection behind.
+            raised, and that leaves no connection behind; `slot.timings` may tell the phases so far.
         """
         ...
 

@@ -130,6 +130,7 @@ class Slot(msgspec.Struct, eq=False):
         streamed: the head decides whatever it says, as the body is handed out before its end is known.
         hedging: what may be sent beside the attempt when it is late; None for nothing.
         again: the head was decided upon and its answer is not to be handed out: another attempt follows.
+        timings: the phases so far of an attempt that was cut short, as far as the transport tells.
     """
 
     _gate: Gate
@@ -145,6 +146,7 @@ class Slot(msgspec.Struct, eq=False):
     whole: bool = False
     streamed: bool = False
     again: bool = False
+    timings: Timings = NO_TIMINGS
     hedging: Hedging | None = None
 
     def time_left(self) -> int | None:
@@ -155,6 +157,11 @@ class Slot(msgspec.Struct, eq=False):
     def begun(self) -> bool:
         """Whether `sent` was said."""
         return self.ticket.state is not State.GRANTED
+
+    def cut_short(self) -> Exchange[Any]:
+        """Return what the attempt came to when it was ended from outside."""
+        outcome = Outcome(failure="cancelled", sent="maybe" if self.begun else "no")
+        return Exchange(outcome=outcome, timings=self.timings)
 
     def sent(self) -> None:
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""

@@ -18,7 +18,7 @@ from comity.engine.gate import Gate
 from comity.engine.hedging import Hedging
 from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
-from comity.errors import QueueFull, RequestError, Sent
+from comity.errors import QueueFull, RequestError
 from comity.policy.attempt import Attempt
 from comity.policy.feedback import end_attempt, learn
 from comity.policy.outcome import Outcome
@@ -296,8 +296,7 @@ class _Heard:
 def _attempt(slot: Slot, exchange: Exchange[Any] | None, word: str) -> Attempt:
     """Return what a send looked like; one that was cut short came to nothing."""
     if exchange is None:
-        sent: Sent = "maybe" if slot.begun else "no"
-        exchange = Exchange(outcome=Outcome(failure="cancelled", sent=sent))
+        exchange = slot.cut_short()
     outcome, error = exchange.outcome, exchange.error
     return Attempt(
         number=slot.number,
