@@ -161,6 +161,7 @@ async def _filled(path: Path, rows: int, state: str) -> None:
                 (rows,),
             )
         db.execute(f"UPDATE lanes SET {state} = {state} + ?1, ready = iif(ready, ready + ?1, 0)", (rows - 1,))
+        db.execute("UPDATE origins SET live = iif(live, ?, 0)", (rows,))
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -301,7 +301,9 @@ async def test_a_process_that_is_killed_again_and_again_loses_nothing_that_it_to
         assert await store.payload(number) is not None
     totals = await store.counts()
     assert totals.completed == sum(each.state == "completed" for each in found.values())
-    assert (totals.held, totals.pending + totals.retrying + totals.completed) == (0, len(found))
+    alive = totals.pending + totals.retrying
+    assert (totals.held, alive + totals.completed) == (0, len(found))
+    assert store._db.execute("SELECT sum(live) FROM origins").fetchone() == (alive,)
     lease = await worker(store)
     await send(store, lease)
     await store.close()

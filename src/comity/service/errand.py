@@ -205,7 +205,6 @@ class Errand:
         so_far = rules.call(
             attempts=claim.attempts if apart else claim.attempts + claim.refusals,
             refusals=claim.refusals if apart else 0,
-            # How many of them came in a row is not kept; together they never ask for less of a wait.
             refusals_in_a_row=claim.refusals_in_a_row if apart else 0,
             deadline=deadline,
             started=claim.enqueued_at - self._shift,

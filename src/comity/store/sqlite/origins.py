@@ -14,8 +14,7 @@ from comity.store.sqlite.transaction import Results, Transaction
 
 _OWN = """
 UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN (
-    SELECT DISTINCT o.id FROM lanes l INDEXED BY lanes_live JOIN origins o ON o.id = l.origin
-    WHERE l.pending + l.retrying > 0 AND o.lease IS NULL LIMIT ?
+    SELECT id FROM origins INDEXED BY origins_free WHERE lease IS NULL AND live > 0 ORDER BY id LIMIT ?
 ) RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
 """
 

@@ -18,6 +18,7 @@ Results = list[T | Exception]
 COUNTS = ("pending", "retrying", "completed", "failed", "cancelled", "ready", "held")
 _PLACE = {name: place for place, name in enumerate(COUNTS)}
 _COUNT = f"UPDATE lanes SET {', '.join(f'{name} = {name} + ?' for name in COUNTS)} WHERE id = ?"  # noqa: S608 - names of ours
+_LIVE = "UPDATE origins SET live = live + ? WHERE id = ?"
 _EVENT = "INSERT INTO events (at, kind, lane, origin, delivery, attempt, status, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _MINUTE_NS = 60_000_000_000
 _MINUTE = """
@@ -138,6 +139,10 @@ class Transaction:
         changed = [(*counts, lane) for lane, counts in self._counts.items() if any(counts)]
         self._counts.clear()
         self.db.executemany(_COUNT, changed)
+        live: defaultdict[int, int] = defaultdict(int)
+        for pending, retrying, *_, lane in changed:
+            live[self.lane_of(lane).origin] += pending + retrying
+        self.db.executemany(_LIVE, [(change, origin) for origin, change in live.items() if change])
 
     def write_sums(self) -> bool:
         """Write all that was summed up; return whether there were events."""

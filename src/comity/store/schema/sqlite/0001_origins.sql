@@ -15,10 +15,12 @@ CREATE TABLE origins (
     epoch INTEGER NOT NULL DEFAULT 0,
     paused_until INTEGER NOT NULL DEFAULT 0,
     blocked_until INTEGER NOT NULL DEFAULT 0,
-    gap INTEGER NOT NULL DEFAULT 0
+    gap INTEGER NOT NULL DEFAULT 0,
+    live INTEGER NOT NULL DEFAULT 0 -- deliveries that are pending or retrying
 ) STRICT;
 
 CREATE INDEX origins_owned ON origins (lease) WHERE lease IS NOT NULL;
+CREATE INDEX origins_free ON origins (id) WHERE lease IS NULL AND live > 0;
 
 CREATE TABLE lanes (
     id INTEGER PRIMARY KEY,
@@ -38,4 +40,4 @@ CREATE TABLE lanes (
 ) STRICT;
 
 CREATE INDEX lanes_ready ON lanes (served_at) WHERE ready > 0 AND paused = 0;
-CREATE INDEX lanes_live ON lanes (origin) WHERE pending + retrying > 0;
+CREATE INDEX lanes_origin ON lanes (origin);
