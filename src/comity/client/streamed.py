@@ -5,11 +5,11 @@ What reads is written once, as coroutines; for threads the same are run to their
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
 from comity.client import media
 from comity.client.headers import Headers
+from comity.client.lines import Lines
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.stepping import finish, iterate
@@ -174,30 +174,8 @@ class _Streamed:
         if waiting:
             yield bytes(waiting)
 
-    async def _lines(self) -> AsyncGenerator[str, None]:
-        decoder = codecs.getincrementaldecoder(media.charset(self.headers.get("content-type")))(errors="replace")
-        parts: list[str] = []  # of the line that is not ended yet
-        first, after_cr = True, False
-        ended = False
-        while not ended:
-            data = await self._body.chunk()
-            ended = not data
-            text = decoder.decode(data, final=ended)
-            if first and text:
-                first, text = False, text.removeprefix("\ufeff")
-            if after_cr and text:
-                after_cr, text = False, text.removeprefix("\n")
-            after_cr = after_cr or text.endswith("\r")
-            *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-            for line in lines:
-                parts.append(line)
-                whole = "".join(parts)
-                parts.clear()
-                yield whole
-            if rest:
-                parts.append(rest)
-        if parts:
-            yield "".join(parts)
+    def _splitter(self) -> Lines:
+        return Lines(media.charset(self.headers.get("content-type")))
 
     async def _read(self) -> bytes:
         parts = []
@@ -239,6 +217,14 @@ class StreamedResponse(_Streamed):
         """
         return self._lines()
 
+    async def _lines(self) -> AsyncGenerator[str, None]:
+        lines = self._splitter()
+        while data := await self._body.chunk():
+            for line in lines.feed(data):
+                yield line
+        for line in lines.end():
+            yield line
+
     async def read(self) -> bytes:
         """Return what is left of the body, whatever its size.
 
@@ -257,7 +243,11 @@ class BlockingStreamedResponse(_Streamed):
 
     def iter_lines(self) -> Generator[str, None, None]:
         """Yield the lines of the body; see `StreamedResponse.iter_lines`."""
-        return iterate(self._lines(), self)
+        # Not the coroutine once more: a step of it for each line takes longer than the line.
+        lines = self._splitter()
+        while data := finish(self._body.chunk()):
+            yield from lines.feed(data)
+        yield from lines.end()
 
     def read(self) -> bytes:
         """Return what is left of the body; see `StreamedResponse.read`."""
