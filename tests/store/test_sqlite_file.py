@@ -143,7 +143,7 @@ async def test_a_call_that_is_refused_leaves_the_others_of_its_commit_alone(path
     await submit(store, new(1, lane="lane"))
     found = await asyncio.gather(
         submit(store, new(2)),
-        store.submit([new(3), new(4, lane="lane", origin="https://other:443")]),
+        store.submit([new(3, lane="fresh"), new(4, lane="lane", origin="https://other:443")]),
         submit(store, new(5)),
         store.submit([new(6, body="text")]),  # what cannot be bound fails inside SQLite
         return_exceptions=True,
@@ -152,6 +152,7 @@ async def test_a_call_that_is_refused_leaves_the_others_of_its_commit_alone(path
     assert "it is a lane to" in str(found[1])
     assert isinstance(found[3], Exception)
     assert [each.url[-1] for each in await everything(store)] == ["5", "2", "1"]
+    assert await store.lane("fresh") is None
     await store.close()
 
 

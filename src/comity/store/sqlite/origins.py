@@ -80,7 +80,7 @@ def change_lane(transaction: Transaction, calls: list[tuple[str, bool | None, by
                 "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits) WHERE key = ?",
                 (paused, limits, key),
             )
-            number = transaction.lane(key, before.origin.name).id
+            number = transaction.new_lane(key, before.origin.name).id
             if paused is not None and paused != before.paused:
                 transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
             if limits is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from comity.errors import OptionsError
 from comity.store.records import NewDelivery, Submitted
 from comity.store.sqlite.row import READY, WAITING
-from comity.store.sqlite.transaction import LaneRef, Results, Transaction
+from comity.store.sqlite.transaction import Results, Transaction
 
 _INSERT = """
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
@@ -24,20 +24,30 @@ def submit(transaction: Transaction, calls: list[Sequence[NewDelivery]]) -> Resu
     payloads: list[tuple[object, ...]] = []
     results: Results[list[Submitted]] = []
     for new in calls:
-        try:
-            lanes = [transaction.lane(each.lane or each.origin, each.origin) for each in new]
-        except OptionsError as error:
-            results.append(error)
-        else:
-            results.append([_one(transaction, each, lane, payloads) for each, lane in zip(new, lanes, strict=True)])
+        error = _astray(transaction, new)
+        results.append(error or [_one(transaction, each, payloads) for each in new])
     transaction.db.executemany(_PAYLOAD, payloads)
     return results
 
 
-def _one(transaction: Transaction, new: NewDelivery, lane: LaneRef, payloads: list[tuple[object, ...]]) -> Submitted:
+def _astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsError | None:
+    """Return what is wrong when a lane is named that leads to another origin."""
+    leads_to: dict[str, str] = {}
+    for each in new:
+        key = each.lane or each.origin
+        if key not in leads_to:
+            lane = transaction.lane(key)
+            leads_to[key] = each.origin if lane is None else lane.origin_name
+        if leads_to[key] != each.origin:
+            return OptionsError("lane", key, hint=f"it is a lane to {leads_to[key]}, not to {each.origin}")
+    return None
+
+
+def _one(transaction: Transaction, new: NewDelivery, payloads: list[tuple[object, ...]]) -> Submitted:
     if new.idempotency_key is not None and (before := _before(transaction, new)):
         return before
     db, now = transaction.db, transaction.now
+    lane = transaction.new_lane(new.lane or new.origin, new.origin)
     due_at = max(now + new.delay, new.run_at or 0)
     phase = READY if due_at <= now else WAITING
     number = transaction.ids.new(now)

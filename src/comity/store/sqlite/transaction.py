@@ -6,7 +6,6 @@ import sqlite3
 from collections import defaultdict
 from typing import NamedTuple, TypeVar
 
-from comity.errors import OptionsError
 from comity.store.ids import Ids
 from comity.store.records import EventKind
 
@@ -105,20 +104,17 @@ class Transaction:
             sums[6] = took if least is None else min(least, took)
             sums[7] = took if most is None else max(most, took)
 
-    def lane(self, key: str, origin: str) -> LaneRef:
-        """Return a lane of this name, made when there is none.
+    def lane(self, key: str) -> LaneRef | None:
+        """Return the lane of this name, or None."""
+        return self._known.by_key.get(key) or self._find("key", key)
 
-        Raises:
-            OptionsError: there is one, to another origin.
-        """
-        found = self._known.by_key.get(key) or self._find("key", key)
-        if found is None:
+    def new_lane(self, key: str, origin: str) -> LaneRef:
+        """Return the lane of this name, made when there is none."""
+        if (found := self.lane(key)) is None:
             self.db.execute("INSERT INTO origins (name) VALUES (?) ON CONFLICT DO NOTHING", (origin,))
             self.db.execute("INSERT INTO lanes (key, origin) SELECT ?, id FROM origins WHERE name = ?", (key, origin))
             found = self._find("key", key)
             assert found is not None
-        if found.origin_name != origin:
-            raise OptionsError("lane", key, hint=f"it is a lane to {found.origin_name}, not to {origin}")
         return found
 
     def lane_of(self, number: int) -> LaneRef:

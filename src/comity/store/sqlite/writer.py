@@ -1,8 +1,8 @@
 """Writer: one thread, one connection, and many who wait for the same commit.
 
 Whatever waits when a commit ends becomes the next transaction, so the disk's own pace decides how much shares a commit and
-nobody is held back for company. A statement that fails undoes the transaction; each part of it is then tried alone, so that
-one does not fail for another's fault. Only when the commit is on the disk is anybody told.
+nobody is held back for company. A statement that fails undoes the transaction; its halves are then tried apart, and theirs,
+so that none fails for another's fault. Only when the commit is on the disk is anybody told.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Writer:
             self._undo()
             if len(works) == 1:
                 return [fault(self._path, error) if isinstance(error, sqlite3.Error) else error]
-            return [result for work in works for result in self._commit([work])]
+            half = len(works) // 2
+            return [*self._commit(works[:half]), *self._commit(works[half:])]
         try:
             last = self._db.execute("SELECT max(seq) FROM events").fetchone()[0] if rang else None
             self._db.execute("COMMIT")
