@@ -10,7 +10,7 @@ closed, so it cannot outlive who started it.
     GET anything   200 with a small JSON body, or 429
 
 `delay` makes an answer take a random time up to so many seconds; a random share of it passes before the request is judged,
-as on a network, the rest after.
+as on a network, the rest after. `model` is an upstream in the words of `comity simulate --upstream`, here in real time.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.loops import runner
+from comity import Request
+from comity.engine.clock import MONOTONIC
+from comity.policy.units import required
+from comity.testing import Model
 
 ROOT = Path(__file__).resolve().parents[1]
 _END = b"\r\n\r\n"
@@ -40,6 +44,7 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\
 _ANSWER = _OK % (len(_BODY), _BODY)
 _BIG = _OK % (100_000, b'"' + b"x" * 99_998 + b'"')
 _REFUSAL = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+_REQUEST = Request("GET", "http://model/")
 _WRONG = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -64,15 +69,17 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*, limit: int = 0, per: float = 1.0, delay: float = 0.0) -> Iterator[Server]:
+def serving(*, limit: int = 0, per: float = 1.0, delay: float = 0.0, model: str = "") -> Iterator[Server]:
     """Run an upstream in another process for as long as the block lasts.
 
     Args:
         limit: requests that any `per` seconds may hold; 0 is no limit.
         per: seconds.
         delay: the longest time that an answer takes, seconds.
+        model: what it bears instead, in words; it begins anew with each reset.
     """
-    command = [sys.executable, "-m", "benchmarks.server", f"--limit={limit}", f"--per={per}", f"--delay={delay}"]
+    limits = [f"--limit={limit}", f"--per={per}", f"--delay={delay}", f"--model={model}"]
+    command = [sys.executable, "-m", "benchmarks.server", *limits]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -108,17 +115,47 @@ class Judge:
         self.log.append((now, status))
         return _ANSWER if status == 200 else _REFUSAL
 
+    def reset(self) -> None:
+        """Forget arrivals and the window."""
+        self.log.clear()
+        self.window.clear()
+
     def answer(self, path: bytes) -> bytes:
         """Answer one request."""
         if path == b"/_log":
             body = json.dumps(self.log).encode()
             return _OK % (len(body), body)
         if path == b"/_reset":
-            self.log.clear()
-            self.window.clear()
+            self.reset()
             return _ANSWER
         answer = self.judge(time.monotonic_ns())
         return _BIG if path == b"/big" and answer is _ANSWER else answer
+
+
+class Modelled(Judge):
+    """A model and the log.
+
+    Args:
+        words: what the model bears.
+    """
+
+    def __init__(self, words: str) -> None:
+        super().__init__(0, 1.0, 0.0)
+        self._words = words
+        self._model = Model(words, MONOTONIC)
+
+    def reset(self) -> None:
+        """Forget arrivals, and begin anew."""
+        super().reset()
+        self._model = Model(self._words, MONOTONIC)
+
+    def ask(self) -> tuple[bytes, float]:
+        """Note a request that arrives now; return its answer and the seconds until it is to come."""
+        answer = self._model(_REQUEST)
+        self.log.append((time.monotonic_ns(), answer.status))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in dict(answer.headers).items())
+        head = f"HTTP/1.1 {answer.status} Modelled\r\nContent-Length: 2\r\n{lines}\r\n{{}}"
+        return head.encode(), required(answer.after, "after")
 
 
 class Connection(asyncio.Protocol):
@@ -149,6 +186,10 @@ class Connection(asyncio.Protocol):
             self._receive(rest.partition(b" ")[0])
 
     def _receive(self, path: bytes) -> None:
+        if isinstance(self._judge, Modelled) and not path.startswith(b"/_"):
+            answer, after = self._judge.ask()
+            asyncio.get_running_loop().call_later(after, self._write, answer)
+            return
         delay = self._judge.delay
         if not delay or path.startswith(b"/_"):
             self._write(self._judge.answer(path))
@@ -166,10 +207,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(answer)
 
 
-async def serve(limit: int, per: float, delay: float) -> None:
+async def serve(judge: Judge) -> None:
     """Listen, say on which port, and end with the standard input."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(partial(Connection, Judge(limit, per, delay)), "127.0.0.1", 0, backlog=1024)
+    server = await loop.create_server(partial(Connection, judge), "127.0.0.1", 0, backlog=1024)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     reader = asyncio.StreamReader()
@@ -184,9 +225,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--per", type=float, default=1.0)
     parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--model", default="")
     options = parser.parse_args()
+    judge = Modelled(options.model) if options.model else Judge(options.limit, options.per, options.delay)
     with runner() as loop:
-        loop.run(serve(options.limit, options.per, options.delay))
+        loop.run(serve(judge))
 
 
 if __name__ == "__main__":
