@@ -68,6 +68,49 @@ async def test_closing_the_client_waits_for_an_open_block(kind):
         await closing
 
 
+async def test_a_task_that_closes_the_client_in_its_own_block_ends_that_stream(up):
+    async with AsyncClient(up.url) as api, asyncio.timeout(30):
+        async with api.stream("GET", "/hang?after=headers") as response:
+            await api.with_options(priority=9).aclose()
+            with pytest.raises(RuntimeError, match="closed within the block of this stream"):
+                await response.read()
+        assert api.stats().running == 0
+
+
+def test_so_does_a_thread(up):
+    with Client(up.url) as api:
+        with api.stream("GET", "/hang?after=headers") as response:
+            api.close()
+            with pytest.raises(RuntimeError, match="closed within the block of this stream"):
+                response.read()
+        assert api.stats().running == 0
+
+
+async def test_a_block_that_another_task_reads_is_waited_for_by_the_one_that_stands_in_it():
+    go_on = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(HEAD + b"5\r\nfirst\r\n")
+        await go_on.wait()
+        await peer.send(b"4\r\nlast\r\n0\r\n\r\n")
+
+    async with Scripted(script) as server:
+        api = AsyncClient(server.url)
+        async with api.stream("GET", "/") as response:
+
+            async def read() -> list[bytes]:
+                pieces = response.iter_bytes()
+                got = [await anext(pieces)]
+                asyncio.get_running_loop().call_soon(go_on.set)
+                return got + [piece async for piece in pieces]
+
+            reading = asyncio.create_task(read())
+            await asyncio.sleep(0)
+            await api.aclose()
+            assert await reading == [b"first", b"last"]
+
+
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("reading", [False, True])
 def test_ctrl_c_in_a_block_leaves_no_socket_and_no_slot(up, reading):

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from comity import redact
-from comity.client import typed
+from comity.client import blocks, typed
 from comity.client.accept import AcceptGiven, rules as accept_rules
 from comity.client.address import Url
 from comity.client.aiohttp_transport import chosen
@@ -206,7 +206,7 @@ class AsyncClient(Series):
 
         Retries, redirects and errors by `raise_for` come before the block begins, as for `request`. Once it runs nothing is
         sent again, and a body that breaks is raised where it is read. The host's slot is held until the body was read to
-        its end or the block is left; leaving early closes the connection. `aclose` waits for open blocks.
+        its end or the block is left; leaving early closes the connection. `aclose` waits for open blocks, but ends the stream of one that it is called in.
 
         Args:
             method: as for `request`.
@@ -218,6 +218,7 @@ class AsyncClient(Series):
             ComityError: all of `request`; BadResponse and TimedOut also where the body is read.
         """
         body = await self._streamed(method, url, options)
+        blocks.enter(body, self._dispatcher, self._where)
         try:
             yield StreamedResponse(body)
         except GeneratorExit:  # forgotten: this may be a destructor
@@ -241,13 +242,15 @@ class AsyncClient(Series):
     async def aclose(self) -> None:
         """Refuse what waits or comes, let what is on the wire finish, then close the connections.
 
-        It may be called again, also while it is under way.
+        It may be called again, also while it is under way. A stream whose block its own task stands in can only be left
+        afterwards: it is ended, and reading on in it is a RuntimeError.
 
         Raises:
             StoreError: the `memory` cannot be written; everything is closed nevertheless.
         """
         self._engine.close()
         self._pauses.close()
+        await blocks.end_own(self._dispatcher, self._where())
         await self._dispatcher.aclose()
         self._hosts.remember()
 
@@ -261,6 +264,9 @@ class AsyncClient(Series):
 
     def __repr__(self) -> str:
         return f"<AsyncClient {redact.url(self._base.url)!r}>"
+
+    def _where(self) -> object:
+        return blocks.task()
 
     async def _sleep(self, seconds: float) -> None:
         await self._pauses.wait(seconds)

@@ -22,6 +22,9 @@ from comity.policy.units import integer
 Cost = int | Mapping[str, int]
 
 
+_LEFT = "the block of this stream was left: its connection is closed"
+
+
 class Body:
     """A body that is being read, and the call that stands at it.
 
@@ -32,6 +35,10 @@ class Body:
         correct: takes what the request really cost.
 
     A body that is forgotten before its end drops what it holds.
+
+    Attributes:
+        block: the client, and the place (task or thread) that stands in the block; None before there is one.
+        shared: whether it was read from another place too.
     """
 
     def __init__(
@@ -44,6 +51,10 @@ class Body:
         self.head, self.correct = opened.head, correct
         self._opened, self._settle, self._drop = opened, over, drop
         self._settled = self._closed = self._reading = False
+        self._why = _LEFT
+        self._where: Callable[[], object] | None = None
+        self.block: tuple[object, object] | None = None
+        self.shared = False
         self._error: Exception | None = None
 
     async def chunk(self) -> bytes:
@@ -56,6 +67,8 @@ class Body:
         if self._error is not None:
             raise self._error
         self._check_open()
+        if self._where is not None and self.block is not None and self._where() != self.block[1]:
+            self.shared = True
         if self._reading:
             raise RuntimeError("this stream is being read already: by one task or thread at a time")
         self._reading = True
@@ -68,13 +81,23 @@ class Body:
             self._end(self._opened.exchange)
         return data
 
+    def stand(self, client: object, where: Callable[[], object]) -> None:
+        """Say whose block it is read in, and how to tell the place."""
+        self._where, self.block = where, (client, where())
+
+    @property
+    def open(self) -> bool:
+        """Whether it is neither at its end nor closed."""
+        return not (self._settled or self._closed)
+
     def _check_open(self) -> None:
         if self._closed:
-            raise RuntimeError("the block of this stream was left: its connection is closed")
+            raise RuntimeError(self._why)
 
-    async def close(self) -> None:
-        """End the attempt if it is not over; nothing is raised that nobody was reading for."""
-        self._closed = True
+    async def close(self, why: str = _LEFT) -> None:
+        """End the attempt if it is not over; nothing is raised that nobody was reading for, but `why` to who reads on."""
+        if not self._closed:
+            self._closed, self._why = True, why
         if not self._settled:
             self._end(await self._opened.abort(), quiet=True)
 

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial, wraps
 from os import PathLike
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from weakref import finalize
 
+from comity.client import blocks
 from comity.client.address import Url
 from comity.client.async_client import AsyncClient
 from comity.client.blocking import BlockingEngine, each_result
@@ -132,6 +134,7 @@ class Client:
         """
         self._thread.check_elsewhere()
         body = finish(self._api._streamed(method, url, options))  # noqa: SLF001 - it is one of us
+        blocks.enter(body, self._api._dispatcher, get_ident)  # noqa: SLF001 - likewise
         try:
             yield BlockingStreamedResponse(body)
         except GeneratorExit:  # forgotten: this may be a destructor, which must not wait for the loop
@@ -161,9 +164,11 @@ class Client:
     def close(self) -> None:
         """Refuse what waits or comes, let what is on the wire finish, then close the connections and end the thread.
 
-        It may be called again, also while it is under way.
+        It may be called again, also while it is under way. A stream whose block its own thread stands in can only be left
+        afterwards: it is ended, and reading on in it is a RuntimeError.
         """
         try:
+            finish(blocks.end_own(self._api._dispatcher, get_ident()))  # noqa: SLF001 - it is one of us
             self._thread.run(self._api.aclose())
         except ClientClosed:  # by another thread
             pass
@@ -206,6 +211,9 @@ class _Blocking(AsyncClient):
 
     async def _aside(self, work: Callable[[], T]) -> T:
         return work()
+
+    def _where(self) -> object:
+        return get_ident()
 
     async def _sleep(self, seconds: float) -> None:
         await self._thread.reach(super()._sleep(seconds))
