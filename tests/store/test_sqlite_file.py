@@ -14,9 +14,9 @@ import pytest
 
 from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
+from comity.store.bell import Bell
 from comity.store.records import Query, Retention
 from comity.store.sqlite import reading
-from comity.store.sqlite.bell import Bell
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore

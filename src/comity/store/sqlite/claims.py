@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from comity import redact
 from comity.errors import LeaseLost
 from comity.store.records import Answer, Claim, Claimed, Ended
+from comity.store.row import SENDING, Row
 from comity.store.sharing import share
+from comity.store.sqlite.change import Change
 from comity.store.sqlite.leases import holds
-from comity.store.sqlite.row import SENDING, Change, Row
-from comity.store.sqlite.transaction import Results, Transaction
-from comity.store.transitions import Step, after_attempt
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
+from comity.store.transitions import Step
 
 _RIPE = 1000
 """So many deliveries whose time has come are made ready by one claim."""
@@ -137,15 +138,7 @@ def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Result
         if row is None or row.phase != SENDING:
             results.append(_lost(held))
             continue
-        row.crashes = 0
-        row.refusals_in_a_row = row.refusals_in_a_row + 1 if ended.refused else 0
-        if ended.refused:
-            row.refusals += 1
-            row.apart += 1
-        row.status, row.error = ended.status, None if ended.error is None else redact.text(ended.error)
-        row.idle_since = now
-        step = after_attempt(row.facts, ended, now)
-        row.step(step, now)
+        step = row.finish(ended, now)
         ends.append(_end(row, ended, now))
         if step.state != "retrying" and ended.answer is not None:
             answers.append(_columns(row.n, ended.answer))
@@ -179,14 +172,11 @@ def let_go(transaction: Transaction, row: Row, due_at: int) -> None:
             "UPDATE attempts SET ended_at = ?, sent = 'no', decision = 'unsent' WHERE n = ? AND number = ?",
             (now, row.n, row.attempts),
         )
-        row.apart += 1
-        row.idle_since = now
-        row.state = "retrying"
-        if row.cancelling:
-            row.step(Step("cancelled"), now)
+        row.unsend(due_at, now)
+        if row.state == "cancelled":
             transaction.event("cancelled", lane=row.lane, delivery=row.id, attempt=row.attempts)
-            return
-    row.wait(due_at, now)
+    else:
+        row.wait(due_at, now)
 
 
 def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
@@ -229,7 +219,7 @@ def _end(row: Row, ended: Ended, now: int) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _columns(n: int, answer: Answer) -> tuple[object, ...]:
+def _columns(n: int | str, answer: Answer) -> tuple[object, ...]:
     return (n, answer.status, answer.truncated, answer.size, answer.sha256, answer.headers, answer.body)
 
 

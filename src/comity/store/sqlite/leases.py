@@ -6,9 +6,10 @@ import random
 
 from comity.errors import LeaseLost
 from comity.store.records import Lease, Renewal, Rescued
-from comity.store.sqlite.row import SENDING, Change, Row
-from comity.store.sqlite.transaction import Results, Transaction
-from comity.store.transitions import after_crash
+from comity.store.row import SENDING, Row
+from comity.store.sqlite.change import Change
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
 
 _UNKNOWN = """
 UPDATE attempts SET ended_at = ?, decision = 'unknown', error = 'the worker was lost' WHERE n = ? AND number = ?
@@ -91,10 +92,7 @@ def _end(transaction: Transaction, lease: int, jitter: int) -> tuple[int, int]:
 def _lose(transaction: Transaction, row: Row, jitter: int) -> None:
     now = transaction.now
     transaction.db.execute(_UNKNOWN, (now, row.n, row.attempts))
-    row.crashes += 1
-    row.refusals_in_a_row = 0
-    row.status, row.error, row.idle_since = None, "the worker was lost", now
-    row.step(after_crash(row.facts, now + random.randint(0, jitter)), now)
+    row.lose(now, now + random.randint(0, jitter))
     transaction.attempt_ended(row.lane, ok=False, refused=False, took=None)
     note = row.reason or row.error
     transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, note=note)

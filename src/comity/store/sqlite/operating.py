@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from comity.store.records import Delivery, Query, Replayed
+from comity.store.row import END, SENDING, WAITING, Row
+from comity.store.sqlite.change import Change
 from comity.store.sqlite.reading import delivery, matching, page_end
-from comity.store.sqlite.row import END, SENDING, WAITING, Change, Row
-from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
 from comity.store.transitions import Step
 
 
@@ -59,14 +61,6 @@ def replay_all(transaction: Transaction, calls: list[tuple[Query, str | None, in
 
 
 def _again(transaction: Transaction, row: Row) -> None:
-    now = transaction.now
-    row.state, row.ended_at, row.cancelling = "pending", None, 0
-    row.status = row.error = row.reason = None
-    row.apart, row.refusals, row.refusals_in_a_row, row.crashes = row.attempts, 0, 0, 0
-    row.enqueued_at = row.idle_since = now
-    row.rank = now + row.priority * transaction.ageing
-    if row.deadline is not None and row.deadline <= now:
-        row.deadline = None
-    row.wait(now, now)
+    row.replay(transaction.now, transaction.ageing)
     transaction.db.execute("DELETE FROM answers WHERE n = ?", (row.n,))
     transaction.event("replayed", lane=row.lane, delivery=row.id)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from comity.errors import LeaseLost
 from comity.store.records import Lane, Lease, Origin
+from comity.store.row import CLAIMED
+from comity.store.sqlite.change import Change
 from comity.store.sqlite.claims import let_go
 from comity.store.sqlite.leases import holds
 from comity.store.sqlite.reading import lane as read_lane
-from comity.store.sqlite.row import CLAIMED, Change
-from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
 
 _OWN = """
 UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN (

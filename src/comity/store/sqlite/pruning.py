@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from comity.store.records import ENDS, Pruned, Retention
-from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
 
 _ENDED = """
 SELECT n, lane FROM deliveries INDEXED BY deliveries_ended WHERE phase = 0 AND state = ? AND ended_at <= ?

@@ -25,7 +25,7 @@ from comity.store.records import (
     Query,
     Start,
 )
-from comity.store.sqlite.transaction import COUNTS
+from comity.store.sums import COUNTS
 
 S = TypeVar("S", bound=msgspec.Struct)
 

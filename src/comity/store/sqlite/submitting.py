@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from comity.errors import OptionsError
 from comity.store.records import NewDelivery, Submitted
-from comity.store.sqlite.row import READY, WAITING
-from comity.store.sqlite.transaction import Results, Transaction
+from comity.store.row import READY, WAITING
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Results
 
 _INSERT = """
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,

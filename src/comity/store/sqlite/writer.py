@@ -17,10 +17,11 @@ from threading import Condition, Thread
 from typing import Any, TypeVar
 
 from comity.errors import StoreError
+from comity.store.bell import Bell
 from comity.store.ids import Ids
-from comity.store.sqlite.bell import Bell
 from comity.store.sqlite.faults import fault
-from comity.store.sqlite.transaction import Known, Results, Transaction
+from comity.store.sqlite.transaction import Transaction
+from comity.store.sums import Known, Results
 
 A = TypeVar("A")
 T = TypeVar("T")

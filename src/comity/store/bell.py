@@ -8,7 +8,7 @@ from threading import Lock
 
 
 class Bell:
-    """Rung by the writer's thread after a commit; those who wait live on loops of their own.
+    """Rung after a commit by whoever learns of it, from any thread; those who wait live on loops of their own.
 
     Args:
         last: the number of the last event.

@@ -1,0 +1,156 @@
+"""Row: a delivery's columns that change, read, changed and written back inside one transaction."""
+
+from __future__ import annotations
+
+import msgspec
+
+from comity import redact
+from comity.store.records import Ended, Mode, State
+from comity.store.sums import Sums
+from comity.store.transitions import Facts, Step, after_attempt, after_crash
+
+END, WAITING, READY, CLAIMED, SENDING = range(5)
+"""The phases: at an end, waiting for `due_at`, ready, claimed, sending."""
+
+
+class Row(msgspec.Struct, gc=False):
+    """One delivery; `n` is how its tables call it."""
+
+    n: int | str
+    id: str
+    lane: int
+    mode: Mode
+    priority: int
+    max_attempts: int
+    fence: int
+    state: State
+    phase: int
+    rank: int
+    enqueued_at: int
+    due_at: int
+    deadline: int | None
+    idle_since: int
+    ended_at: int | None
+    attempts: int
+    apart: int
+    refusals: int
+    refusals_in_a_row: int
+    crashes: int
+    cancelling: int
+    lease: int | None
+    status: int | None
+    error: str | None
+    reason: str | None
+
+    @property
+    def facts(self) -> Facts:
+        """What decides about it."""
+        return Facts(
+            mode=self.mode,
+            attempts=self.attempts - self.apart,
+            max_attempts=self.max_attempts,
+            crashes=self.crashes,
+            cancelling=bool(self.cancelling),
+            deadline=self.deadline,
+        )
+
+    def wait(self, due_at: int, now: int) -> None:
+        """Let nobody hold it, and wait until `due_at`."""
+        self.lease, self.due_at = None, due_at
+        self.phase = READY if due_at <= now else WAITING
+
+    def step(self, step: Step, now: int) -> None:
+        """Take it where a decision says."""
+        self.state, self.reason = step.state, step.reason
+        if step.state == "retrying":
+            self.wait(step.due_at, now)
+        else:
+            self.phase, self.lease, self.ended_at, self.cancelling = END, None, now, 0
+
+    def holds(self, lease: int, fence: int) -> bool:
+        """Return whether a claim on it still holds."""
+        return self.lease == lease and self.fence == fence and self.phase >= CLAIMED
+
+    def finish(self, ended: Ended, now: int) -> Step:
+        """End its attempt; return what follows."""
+        self.crashes = 0
+        self.refusals_in_a_row = self.refusals_in_a_row + 1 if ended.refused else 0
+        if ended.refused:
+            self.refusals += 1
+            self.apart += 1
+        self.status, self.error = ended.status, None if ended.error is None else redact.text(ended.error)
+        self.idle_since = now
+        step = after_attempt(self.facts, ended, now)
+        self.step(step, now)
+        return step
+
+    def lose(self, now: int, due_at: int) -> None:
+        """End its attempt, whose worker was lost; sent again, it is due at `due_at`."""
+        self.crashes += 1
+        self.refusals_in_a_row = 0
+        self.status, self.error, self.idle_since = None, "the worker was lost", now
+        self.step(after_crash(self.facts, due_at), now)
+
+    def unsend(self, due_at: int, now: int) -> None:
+        """End its attempt, of which nothing was sent; a cancellation meanwhile ends it all."""
+        self.apart += 1
+        self.idle_since = now
+        self.state = "retrying"
+        if self.cancelling:
+            self.step(Step("cancelled"), now)
+        else:
+            self.wait(due_at, now)
+
+    def replay(self, now: int, ageing: int) -> None:
+        """Begin anew after an end."""
+        self.state, self.ended_at, self.cancelling = "pending", None, 0
+        self.status = self.error = self.reason = None
+        self.apart, self.refusals, self.refusals_in_a_row, self.crashes = self.attempts, 0, 0, 0
+        self.enqueued_at = self.idle_since = now
+        self.rank = now + self.priority * ageing
+        if self.deadline is not None and self.deadline <= now:
+            self.deadline = None
+        self.wait(now, now)
+
+
+FIXED = Row.__struct_fields__.index("state")
+"""So many of its columns come first that never change."""
+
+
+class Held:
+    """Rows that are changed together.
+
+    Args:
+        sums: where their lanes' counts are summed up.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums = sums
+        self._rows: dict[int | str, tuple[Row, State, int]] = {}
+
+    def hold(self, row: Row) -> Row:
+        """Have a row among them; return the one that is held already, if there is one."""
+        return self._rows.setdefault(row.n, (row, row.state, row.phase))[0]
+
+    def held(self, number: int | str) -> Row | None:
+        """Return a row that is among them."""
+        found = self._rows.get(number)
+        return found and found[0]
+
+    def changed(self) -> list[Row]:
+        """Return those that changed, counted in their lanes; from now on none is held."""
+        changed = []
+        for row, state, phase in self._rows.values():
+            if (row.state, row.phase) != (state, phase) or row.phase != END:
+                changed.append(row)
+                self._count(row.lane, state, phase, -1)
+                self._count(row.lane, row.state, row.phase, 1)
+        self._rows.clear()
+        return changed
+
+    def _count(self, lane: int, state: State, phase: int, change: int) -> None:
+        self._sums.count(lane, state, change)
+        if phase == READY:
+            self._sums.count(lane, "ready", change)
+        elif phase >= CLAIMED:
+            self._sums.count(lane, "held", change)

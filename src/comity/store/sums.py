@@ -1,0 +1,102 @@
+"""Sums: what all writes of one commit share, whatever the database: counts, events and minutes, summed up once for all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple, TypeVar
+
+from comity.store.records import EventKind
+
+T = TypeVar("T")
+
+Results = list[T | Exception]
+"""What came of several calls of one kind, in order; for a call that was refused the error that its caller gets."""
+
+COUNTS = ("pending", "retrying", "completed", "failed", "cancelled", "ready", "held")
+_PLACE = {name: place for place, name in enumerate(COUNTS)}
+_MINUTE_NS = 60_000_000_000
+
+
+class LaneRef(NamedTuple):
+    """A lane by number and name, and its origin."""
+
+    id: int
+    key: str
+    origin: int
+    origin_name: str
+
+
+class Known:
+    """What never changes once it is committed: numbers of lanes. Cleared whenever something is rolled back."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, LaneRef] = {}
+        self.by_id: dict[int, LaneRef] = {}
+
+    def add(self, lane: LaneRef) -> LaneRef:
+        """Remember a lane."""
+        self.by_key[lane.key] = self.by_id[lane.id] = lane
+        return lane
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.by_key.clear()
+        self.by_id.clear()
+
+
+class Sums:
+    """What one commit sums up.
+
+    Args:
+        now: ns since the epoch; one moment for all that is committed together.
+
+    Attributes:
+        events: rows in the order of what happened: at, kind, lane, origin, delivery, attempt, status, note.
+        minutes: lane -> what its attempts came to, in the order of the columns of `Minute`.
+    """
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self._counts: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(COUNTS))
+        self.events: list[tuple[object, ...]] = []
+        self.minutes: dict[int, list[int | None]] = {}
+
+    @property
+    def minute(self) -> int:
+        """When the minute began that it is."""
+        return self.now - self.now % _MINUTE_NS
+
+    def take_counts(self) -> list[tuple[int, list[int]]]:
+        """Return the changes of each lane's counts since the last time, in order of COUNTS; those without any are left out."""
+        changed = [(lane, counts) for lane, counts in self._counts.items() if any(counts)]
+        self._counts.clear()
+        return changed
+
+    def count(self, lane: int, name: str, change: int) -> None:
+        """Change one of a lane's counts."""
+        self._counts[lane][_PLACE[name]] += change
+
+    def event(
+        self,
+        kind: EventKind,
+        *,
+        lane: int | None = None,
+        origin: int | None = None,
+        delivery: str | None = None,
+        attempt: int | None = None,
+        status: int | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Note what happened."""
+        self.events.append((self.now, kind, lane, origin, delivery, attempt, status, note))
+
+    def attempt_ended(self, lane: int, *, ok: bool, refused: bool, took: int | None) -> None:
+        """Roll up an attempt; `took` is ns from its first byte to its answer, None when there was none."""
+        sums = self.minutes.setdefault(lane, [0, 0, 0, 0, 0, 0, None, None])
+        ended = (1, int(ok), int(refused), int(not (ok or refused)), int(took is not None), took or 0)
+        for place, value in enumerate(ended):
+            sums[place] = (sums[place] or 0) + value
+        if took is not None:
+            least, most = sums[6], sums[7]
+            sums[6] = took if least is None else min(least, took)
+            sums[7] = took if most is None else max(most, took)
