@@ -9,7 +9,9 @@ import signal
 import sys
 import threading
 import tracemalloc
+import warnings
 from asyncio.subprocess import PIPE, STDOUT
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -132,6 +134,35 @@ def test_ctrl_c_in_a_block_leaves_no_socket_and_no_slot(up, reading):
         other.join()
         up.wait_until(lambda up: up.stats().total.in_flight == 0)
         assert (api.stats().running, api.stats().queued) == (0, 0)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_a_close_that_ctrl_c_cuts_short_closes_what_rests_and_what_stands_open(up):
+    def ask(api: Client) -> None:
+        while True:
+            api.get("/ok/1")
+
+    def interrupt(api: Client) -> None:
+        with pytest.raises(ClientClosed):
+            ask(api)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as other, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        api = Client(up.url)
+        block = api.stream("GET", "/hang?after=headers")
+        other.submit(block.__enter__).result()
+        api.get("/ok/1")
+        interrupting = threading.Thread(target=interrupt, args=[api])
+        interrupting.start()
+        with pytest.raises(KeyboardInterrupt):
+            api.close()
+        interrupting.join()
+        other.submit(block.__exit__, None, None, None).result()
+        del api, block
+        gc.collect()
+        assert [str(each.message) for each in told] == []
+        up.wait_until(lambda up: up.stats().total.in_flight == 0)
 
 
 async def test_a_forgotten_block_gives_back_its_slot_and_its_socket(up):

@@ -17,6 +17,9 @@ from comity.errors import ClientClosed
 
 T = TypeVar("T")
 
+Last = Callable[[], Coroutine[Any, Any, None]]
+"""What is done at the end of a loop."""
+
 _GLANCE = 0.05
 
 
@@ -41,6 +44,7 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop = None
         self._thread: threading.Thread | None = None
+        self._last: Last | None = None
 
     @property
     def here(self) -> bool:
@@ -98,17 +102,22 @@ class LoopThread:
             if job.posted and not job.over and self._loop is not None and not self._closed:
                 self._loop.call_soon_threadsafe(job.cancel)
 
-    def close(self) -> None:
-        """End the loop: cancel what is left in it, and return when the thread has ended. It may be called again."""
+    def close(self, last: Last | None = None) -> None:
+        """End the loop: cancel what is left in it, and return when the thread has ended. It may be called again.
+
+        Args:
+            last: what still has to be done in the loop, behind all that.
+        """
         with self._lock:
             loop, thread, first = self._loop, self._thread, not self._closed
             self._closed = True
             if loop is not None and first:
+                self._last = last
                 loop.call_soon_threadsafe(loop.stop)
         if thread is not None:
             thread.join()
 
-    def abandon(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def abandon(self, last: Last) -> None:
         """End the loop after a last coroutine, without waiting: this may run in a destructor, in any thread."""
         loop = self._loop
         if loop is not None and not self._closed:
@@ -128,13 +137,19 @@ class LoopThread:
     def _start(self) -> None:
         loop = asyncio.new_event_loop()
         # A daemon: a client that somebody forgot to close must not keep the interpreter from ending.
-        thread = threading.Thread(target=_serve, args=(loop,), name=self._name, daemon=True)
+        thread = threading.Thread(target=self._serve, args=(loop,), name=self._name, daemon=True)
         try:
             thread.start()
         except BaseException:
             loop.close()
             raise
         self._loop, self._thread = loop, thread
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:  # it cancels what is left, and closes the loop
+            runner.get_loop().run_forever()
+            if self._last is not None:
+                runner.run(_wind_up(self._last))
 
 
 class Job(Generic[T]):
@@ -190,10 +205,15 @@ class Job(Generic[T]):
             self._ended(self)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:  # it cancels what is left, and closes the loop
-        runner.get_loop().run_forever()
+async def _wind_up(last: Last) -> None:
+    """Cancel what is left, then do the last thing."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in left:
+        each.cancel()
+    if left:
+        await asyncio.wait(left)
+    await last()
 
 
-def _end(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def _end(loop: asyncio.AbstractEventLoop, last: Last) -> None:
     loop.create_task(last()).add_done_callback(lambda _: loop.stop())

@@ -167,13 +167,17 @@ class Client:
         It may be called again, also while it is under way. A stream whose block its own thread stands in can only be left
         afterwards: it is ended, and reading on in it is a RuntimeError.
         """
+        last = None
         try:
             finish(blocks.end_own(self._api._dispatcher, get_ident()))  # noqa: SLF001 - it is one of us
             self._thread.run(self._api.aclose())
         except ClientClosed:  # by another thread
             pass
+        except BaseException:  # cut short, as by Ctrl-C: what it did not come to
+            last = self._api._dispatcher.wire.aclose  # noqa: SLF001 - likewise
+            raise
         finally:
-            self._thread.close()
+            self._thread.close(last)
 
     def __enter__(self) -> Self:
         return self
