@@ -1,6 +1,6 @@
 # Each target sets up what it needs in .venv; the stamps make the second run quick.
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench judge docs
+.PHONY: help install run test chaos check bench judge docs
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,9 @@ run: .venv/.base ## Send the sample, 300 requests under two limits, to a server 
 
 test: .venv/.dev ## Run the tests with coverage
 	@scripts/test
+
+chaos: .venv/.dev ## Kill a service's worker 100 times and look at its books
+	@COMITY_KILLS=100 scripts/test tests/service/test_kills.py -q
 
 check: .venv/.dev ## Lint, types, import contracts, generated docs, the wheel
 	@scripts/check

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from contextlib import asynccontextmanager
 
 from comity.client.address import parse
+from comity.errors import StoreError
 from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.service.guard import Guard
@@ -42,9 +42,9 @@ class Bench:
         (done,) = await self.store.submit([self.delivery(path, **options)])
         return done.id
 
-    def service(self, *, policy=None, slots=40, lease=30.0, **options):
+    def service(self, *, store=None, policy=None, slots=40, lease=30.0, **options):
         worker = WorkerOptions(slots=slots, lease=int(lease * NS), policy=policy or Policy(concurrency=40))
-        return Service(self.store, guard=LOOPBACK, worker=worker, **{"drain": 5.0} | options)
+        return Service(store or self.store, guard=LOOPBACK, worker=worker, **{"drain": 5.0} | options)
 
     async def end(self, delivery):
         """Return a delivery when it has come to an end."""
@@ -67,6 +67,22 @@ class Bench:
         return Counter(each.target for each in self.upstream.arrivals(target))
 
 
+class Failing:
+    """A store that refuses some calls of a kind, as one whose disk is full does."""
+
+    def __init__(self, store, name, times):
+        self._store, self._name, self.left = store, name, times
+
+    def __getattr__(self, name):
+        if name == self._name and self.left:
+            self.left -= 1
+            return self._refuse
+        return getattr(self._store, name)
+
+    async def _refuse(self, *_arguments, **_named):
+        raise StoreError("the disk is full", reason="full")
+
+
 @asynccontextmanager
 async def bench(directory, **upstream):
     path = directory / "store.sqlite"
@@ -77,7 +93,3 @@ async def bench(directory, **upstream):
             yield Bench(store, up, path)
     finally:
         await store.close()
-
-
-def elapsed(began):
-    return time.monotonic() - began

@@ -175,11 +175,10 @@ class Errand:
         except StoreError as error:  # the attempt's row could not be written, so nothing was sent
             log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
             return self._back(_AGAIN)
-        except (
-            TimedOut,
-            _Stale,
-        ):  # its deadline passed in the queue, and whoever claims it next fails it; or see `_send`
+        except TimedOut:  # its deadline passed in the queue, and whoever claims it next fails it
             return self._back()
+        except _Stale:
+            return self._back(_AGAIN)
         try:
             await self._origins.write(self._lease()[0], origin)
         except StoreError as error:  # another attempt will bring it up again; this one's end is to be told all the same

@@ -1,0 +1,128 @@
+"""Upkeep: what rescuer, pruner and service do beside the worker. A real file, on a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from comity.errors import StoreError
+from comity.policy.units import NS
+from comity.service.pruner import Pruner
+from comity.service.rescuer import Rescuer
+from comity.store.records import Counts, Ended, NewDelivery, Query, Retention
+from comity.store.sqlite.migrations import migrate
+from comity.store.sqlite.store import SqliteStore
+from tests.service.running import Failing, bench
+
+ORIGIN = "http://upstream.example"
+DONE, LOST = Ended(then="completed", status=200), Ended(then="failed", status=404, reason="status")
+
+
+class Kept:
+    """A store, and the clock that it goes by."""
+
+    def __init__(self, path):
+        migrate(path)
+        self.ahead = 0
+        self.store = SqliteStore(path, clock=lambda: time.time_ns() + self.ahead)
+
+    async def submit(self, count=1, **options):
+        new = [NewDelivery(origin=ORIGIN, method="POST", url=ORIGIN + "/", **options) for _ in range(count)]
+        return [each.id for each in await self.store.submit(new)]
+
+    async def end(self, *ends):
+        """Send what there is and end it so, one after the other."""
+        lease, left = await self.store.register("w", 3600 * NS), list(ends)
+        await self.store.own(lease, 10)
+        while left:
+            for claim in (await self.store.claim(lease, 4)).claims:
+                await self.store.begin(claim)
+                await self.store.finish(claim, left.pop(0))
+
+
+@pytest.fixture
+async def kept(tmp_path):
+    made = Kept(tmp_path / "store.sqlite")
+    yield made
+    await made.store.close()
+
+
+async def test_ages_differ_by_state(kept):
+    """RT-03: completed 1 s, failed 1 h; both 2 s old: the completed one goes, the failed one stays with its attempts."""
+    numbers = await kept.submit(2)
+    await kept.end(DONE, LOST)
+    kept.ahead += 2 * NS
+    pruner = Pruner(kept.store, Retention(completed=NS, failed=3600 * NS))
+    assert await pruner.round() == 1
+    found = [await kept.store.get(each) for each in numbers]
+    (left,) = [each for each in found if each is not None]
+    assert (left.state, len(await kept.store.attempts(left.id))) == ("failed", 1)
+
+
+async def test_a_round_deletes_in_batches_until_nothing_old_is_left(kept):
+    """RT-01, RT-04: all of it goes, with its attempts, and the counts say so."""
+    await kept.submit(130)
+    await kept.end(*[DONE] * 130)
+    kept.ahead += 10 * NS
+    assert await Pruner(kept.store, Retention(completed=NS), batch=20).round() == 130
+    assert await kept.store.counts() == Counts()
+    assert (await kept.store.deliveries(Query())).deliveries == []
+
+
+async def test_a_submission_need_not_wait_for_a_round(kept):
+    """RT-01: batches leave room between them."""
+    await kept.submit(100)
+    await kept.end(*[DONE] * 100)
+    kept.ahead += 10 * NS
+    pruning = asyncio.create_task(Pruner(kept.store, Retention(completed=NS), batch=5).round())
+    for _ in range(5):
+        await kept.submit()
+    assert not pruning.done()
+    assert await pruning == 100
+
+
+async def test_what_a_lost_worker_held_is_ready_again(kept, caplog):
+    """WC-01: the rescuer tells of it."""
+    (number,) = await kept.submit()
+    lease = await kept.store.register("w", NS)
+    await kept.store.own(lease, 1)
+    (claim,) = (await kept.store.claim(lease, 4)).claims
+    await kept.store.begin(claim)
+    await Rescuer(kept.store).round()
+    assert (await kept.store.get(number)).sending
+    kept.ahead += 2 * NS
+    await Rescuer(kept.store).round()
+    found = await kept.store.get(number)
+    assert (found.state, found.sending, found.crashes) == ("retrying", False, 1)
+    assert "1 workers were lost" in caplog.text
+
+
+async def test_what_waits_beyond_its_deadline_fails_without_a_worker(kept):
+    """All of it in one round, however much that is."""
+    await kept.submit(3, delay=3600 * NS, deadline=await kept.store.now() + NS)
+    kept.ahead += 2 * NS
+    await Rescuer(kept.store).round()
+    assert (await kept.store.counts()).failed == 3
+
+
+# The service as a whole
+
+
+async def test_a_worker_that_fails_is_started_anew_and_goes_on(tmp_path, caplog):
+    """NP-030: the service lives on, tells of it, and what was under way is not lost."""
+    async with bench(tmp_path) as work:
+        delivery = await work.submit("/ok/1")
+        async with work.service(store=Failing(work.store, "register", 1)):
+            assert (await work.end(delivery)).state == "completed"
+    assert "part worker failed and is started anew: the disk is full" in caplog.text
+
+
+async def test_a_service_whose_worker_cannot_live_ends_loudly(tmp_path):
+    """NP-030: `over` raises what it failed with, and so does the block."""
+    async with bench(tmp_path) as work:
+        with pytest.raises(ExceptionGroup) as caught:
+            async with work.service(store=Failing(work.store, "register", 99)) as service:
+                await service.over()
+    assert caught.group_contains(StoreError, match="the disk is full")
