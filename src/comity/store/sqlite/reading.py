@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ from comity.store.records import (
 from comity.store.sums import COUNTS
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+_CURSOR = re.compile(r"[0-9a-f]{1,15}")
 
 _DELIVERY = """
 SELECT d.id, d.state, d.phase = 4, d.cancelling, l.key, d.method, d.url, p.options, d.priority, d.mode, d.idempotency_key,
@@ -191,7 +194,7 @@ def _lane(row: Sequence[Any]) -> Lane:
 
 
 def _place(cursor: str) -> int:
-    try:
-        return int(cursor, 16)
-    except ValueError:
-        raise OptionsError("cursor", cursor, "the cursor of an earlier page") from None
+    # No longer than a row's number can be: one that is too large for SQLite is no cursor either.
+    if not _CURSOR.fullmatch(cursor):
+        raise OptionsError("cursor", cursor, "the cursor of an earlier page")
+    return int(cursor, 16)

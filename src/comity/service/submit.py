@@ -1,0 +1,213 @@
+"""Submission: a request to be delivered, as somebody hands it in, and what is stored of it.
+
+The fields, their bounds and what is said about them stand once, in `Submission`; the API's own description is made of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from comity.client.headers import checked
+from comity.errors import ComityError, InvalidRequest, OptionsError, TargetBlocked
+from comity.policy.dates import rfc3339
+from comity.policy.units import required, seconds
+from comity.service.guard import Guard
+from comity.service.terms import Terms, camel
+from comity.store.records import LATEST, Mode, NewDelivery
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+_LONGEST_KEY = 255
+_KEY = re.compile(r"[\x20-\x7e]+")
+_PATH = re.compile(r"\$\.(\w+)|field `(\w+)`")
+_ESCAPE = re.compile(r'\\(["\\])')
+
+
+class Refused(ComityError):
+    """A submission cannot be stored; nothing was.
+
+    Attributes:
+        field: which field is wrong; None when the whole is no submission.
+        malformed: it is no JSON.
+    """
+
+    def __init__(self, message: str, *, field: str | None = None, malformed: bool = False) -> None:
+        super().__init__(message)
+        self.field, self.malformed = field, malformed
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=camel):
+    """A request to be delivered: sent until it succeeds or its retries are used up."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=8192, description="Where to: an absolute http or https URL.")]
+    method: Method
+    headers: Annotated[dict[str, str], Meta(description="Header fields to send.")] = {}
+    body: Annotated[str | None, Meta(description="What to send as the body, in UTF-8.")] = None
+    max_retries: Annotated[int, Meta(ge=1, le=1_000, description="Sends after the first.")] = 5
+    backoff_ms: Annotated[
+        int, Meta(ge=100, le=86_400_000, description="The wait before retry n is backoffMs * 2^n * U[0.8, 1.2].")
+    ] = 1_000
+    strict_4xx: Annotated[bool, Meta(description="Let every 4xx be final; else 408, 425 and 429 are retried.")] = False
+    timeout_ms: Annotated[
+        int | None, Meta(description="The longest time of one attempt, 1 ms to a day; by default the service's own.")
+    ] = None
+    priority: Annotated[int, Meta(ge=0, le=9, description="0 goes first.")] = 5
+    run_at: Annotated[str | None, Meta(description="Not before this time, RFC 3339 with its offset.")] = None
+    delay: Annotated[
+        float | str | None, Meta(description='Not before so long from now: seconds, or text such as "90s".')
+    ] = None
+    deadline: Annotated[str | None, Meta(description="Not to be sent from this time on, RFC 3339 with its offset.")] = (
+        None
+    )
+    callback_url: Annotated[str | None, Meta(description="Gets a signed POST when the delivery has ended.")] = None
+    delivery: Annotated[Mode, Meta(description="at_most_once: never sent again when it may have arrived.")] = (
+        "at_least_once"
+    )
+    lane: Annotated[
+        str | None, Meta(description="The queue it stands in, 1 to 200 visible ASCII signs; by default its origin's.")
+    ] = None
+    idempotency_key: Annotated[
+        str | None, Meta(description="As the header Idempotency-Key, which a line of a batch cannot have.")
+    ] = None
+
+
+_DECODER = msgspec.json.Decoder(Submission)
+
+
+def read(text: bytes) -> Submission:
+    """Read a submission from JSON.
+
+    Raises:
+        Refused: it is none; the error names the field.
+    """
+    try:
+        return _DECODER.decode(text)
+    except msgspec.ValidationError as error:
+        raise Refused(str(error), field=_field(str(error))) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise Refused(f"this is no JSON: {error}", malformed=True) from None
+
+
+def to_deliver(given: Submission, guard: Guard, key: str | None = None) -> NewDelivery:
+    """Return what is to be stored of a submission.
+
+    Nothing here depends on the time, so the same submission under the same key is the same whenever it comes.
+
+    Args:
+        given: the submission.
+        guard: judges its URLs, as far as their text tells; the worker asks it again when it connects.
+        key: the idempotency key that came beside it, already read.
+
+    Raises:
+        Refused: a field cannot be used; the error names it.
+    """
+    own = idempotency_key(given.idempotency_key, "idempotencyKey")
+    if key is not None and own not in {None, key}:
+        raise Refused("idempotencyKey differs from the header Idempotency-Key", field="idempotencyKey")
+    address = _judged(given.url, "url", guard)
+    if given.callback_url is not None:
+        _judged(given.callback_url, "callbackUrl", guard)
+    terms = Terms(
+        max_retries=given.max_retries,
+        backoff_ms=given.backoff_ms,
+        strict_4xx=given.strict_4xx,
+        timeout_ms=_timeout(given.timeout_ms),
+        callback_url=given.callback_url,
+    )
+    delay = None if given.delay is None else _delay(given.delay)
+    if delay is not None and given.run_at is not None:
+        raise Refused("runAt is given too, and one says it all", field="delay")
+    return NewDelivery(
+        origin=address,
+        lane=_lane(given.lane),
+        method=given.method,
+        url=given.url,
+        headers=_headers(given.headers),
+        body=None if given.body is None else given.body.encode(),
+        options=terms.stored(),
+        priority=given.priority,
+        run_at=_instant(given.run_at, "runAt"),
+        delay=delay or 0,
+        deadline=_instant(given.deadline, "deadline"),
+        max_attempts=given.max_retries + 1,
+        mode=given.delivery,
+        idempotency_key=key or own,
+    )
+
+
+def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | None:
+    """Read an idempotency key: a quoted string (draft-ietf-httpapi-idempotency-key-header-07), or bare.
+
+    Raises:
+        Refused: it is empty, too long, or holds other than visible ASCII.
+
+    Example:
+        >>> idempotency_key('"8e03978e"'), idempotency_key("8e03978e")
+        ('8e03978e', '8e03978e')
+    """
+    if value is None:
+        return None
+    key = value.strip()
+    if key.startswith('"'):
+        inner = key[1:-1]
+        if len(key) < 2 or not key.endswith('"') or '"' in inner.replace('\\"', ""):
+            raise Refused(f"{field} is a quoted string that does not end where it should", field=field)
+        key = _ESCAPE.sub(r"\1", inner)
+    if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+        raise Refused(f"{field} has to be 1 to {_LONGEST_KEY} ASCII characters", field=field)
+    return key
+
+
+def _judged(url: str, field: str, guard: Guard) -> str:
+    """Return a URL's origin."""
+    try:
+        return guard.check(url).origin.text
+    except (InvalidRequest, TargetBlocked) as error:
+        raise Refused(str(error), field=field) from None
+
+
+def _headers(given: dict[str, str]) -> bytes:
+    try:
+        return msgspec.json.encode({name: value for name, value in checked(given) if value is not None})
+    except InvalidRequest as error:
+        raise Refused(str(error), field="headers") from None
+
+
+def _lane(given: str | None) -> str | None:
+    if given is not None and not (
+        1 <= len(given) <= 200 and given.isascii() and given.isprintable() and " " not in given
+    ):
+        raise Refused("lane has to be 1 to 200 visible ASCII characters", field="lane")
+    return given
+
+
+def _timeout(given: int | None) -> int | None:
+    if given is not None and not 1 <= given <= 86_400_000:
+        raise Refused("timeoutMs has to be 1 to 86400000", field="timeoutMs")
+    return given
+
+
+def _delay(given: float | str) -> int:
+    try:
+        return seconds(required(given, "delay"))
+    except OptionsError as error:
+        raise Refused(str(error), field="delay") from None
+
+
+def _instant(given: str | None, field: str) -> int | None:
+    if given is None:
+        return None
+    found = rfc3339(given.strip())
+    if found is None or not 0 <= found < LATEST:
+        said = 'has to be a date-time with its offset such as "2026-12-24T18:00:00Z", from 1970 to 2116'
+        raise Refused(f"{field} {said}", field=field)
+    return found
+
+
+def _field(message: str) -> str | None:
+    found = _PATH.search(message)
+    return None if found is None else found[1] or found[2]

@@ -1,0 +1,3 @@
+"""Web: the service over HTTP, as a Starlette application."""
+
+from __future__ import annotations

@@ -1,0 +1,142 @@
+"""Feed: the store's events, read once for everybody who follows them.
+
+The newest stay in memory; who asks for older ones reads the store. So hundreds of followers cost what one does, and one
+that is slow holds nothing up: it has its own place in a log that is on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from comity.errors import StoreError
+from comity.store.base import Store
+from comity.store.records import ENDS, LATEST, Event
+
+_KEPT = 2_000
+_PAGE = 500
+_AGAIN = 1.0
+
+
+class Feed:
+    """Follows a store's events while it is open.
+
+    Args:
+        store: whose.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: deque[Event] = deque(maxlen=_KEPT)
+        self._news = asyncio.Event()
+        self._ends: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self.last = 0
+
+    async def __aenter__(self) -> Self:
+        self.last = await _last(self._store)
+        self._task = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def stop(self) -> None:
+        """Send everybody who waits home, and let nobody wait any more."""
+        self._stopped.set()
+        self._news.set()
+        for futures in self._ends.values():
+            for future in futures:
+                _wake(future)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nobody may wait any more."""
+        return self._stopped.is_set()
+
+    async def after(self, seq: int, wait: float) -> Sequence[Event]:
+        """Return events that follow the number `seq`, in order; none when the time is over or the feed has stopped.
+
+        Raises:
+            StoreError: older ones cannot be read.
+        """
+        if seq >= self.last:
+            try:
+                async with asyncio.timeout(wait):
+                    while seq >= self.last and not self.stopped:
+                        await self._news.wait()
+            except TimeoutError:
+                return ()
+        if self._kept and self._kept[0].seq <= seq + 1:
+            return [event for event in self._kept if event.seq > seq][:_PAGE]
+        return () if seq >= self.last else await self._store.events(seq, _PAGE)
+
+    async def ended(self, delivery: str, wait: float, is_over: Callable[[], Awaitable[bool]]) -> None:
+        """Return when a delivery comes to an end, when the time is over, or when the feed has stopped.
+
+        Args:
+            delivery: its id.
+            wait: seconds at most.
+            is_over: looks whether it is at its end already; asked once, when nothing can be missed any more.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ends[delivery].add(future)
+        try:
+            async with asyncio.timeout(wait):
+                if not self.stopped and not await is_over():
+                    await future
+        except TimeoutError:
+            pass
+        finally:
+            self._ends[delivery].discard(future)
+            if not self._ends[delivery]:
+                del self._ends[delivery]
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                await self._store.newer(self.last)
+                events = await self._store.events(self.last, _PAGE)
+            except StoreError:
+                await asyncio.sleep(_AGAIN)
+                continue
+            for event in events:
+                self._take(event)
+            self._news.set()
+            if not self.stopped:
+                self._news = asyncio.Event()
+
+    def _take(self, event: Event) -> None:
+        self._kept.append(event)
+        self.last = event.seq
+        if event.kind in ENDS:
+            for future in self._ends.get(event.delivery or "", ()):
+                _wake(future)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _last(store: Store) -> int:
+    """Return the number of the last event: numbers have no gaps at their end, so halving finds it in a few reads."""
+    low, high = 0, 1
+    while high < LATEST and await store.events(high, 1):
+        low, high = high, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        if await store.events(middle, 1):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,84 @@
+"""Health: whether the service lives, whether it can take work, and its numbers."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from comity.errors import StoreError
+from comity.store.records import Counts
+from comity.web.meter import Sample, family
+from comity.web.operation import LOG, Operation, reply
+from comity.web.problem import STORE_RETRY, Refusal
+from comity.web.shared import shared_of
+
+PROMETHEUS = "text/plain"
+
+_MOST_LANES = 1_000
+_STATES = ("pending", "retrying", "completed", "failed", "cancelled")
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """All is well."""
+
+    status: str = "ok"
+
+
+async def alive(_: Request) -> Response:
+    """Answer that the process answers."""
+    return reply(Health())
+
+
+async def ready(request: Request) -> Response:
+    """Answer whether submissions can be stored."""
+    service = shared_of(request)
+    if service.feed.stopped:
+        raise Refusal(503, "the service stops", headers={"Retry-After": str(STORE_RETRY)})
+    await service.store.counts()
+    return reply(Health())
+
+
+async def metrics(request: Request) -> Response:
+    """Answer with the numbers of queue and answers."""
+    service = shared_of(request)
+    told = [family("comity_http_requests_total", "counter", "Answers of the API.", service.meter.samples())]
+    try:
+        counts, lanes = await service.store.counts(), await service.store.lanes("", _MOST_LANES)
+    except StoreError as error:
+        LOG.error("the store refused: %s", error)
+        told.append(family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 0)]))
+    else:
+        by_lane: list[Sample] = [
+            ({"lane": each.key, "state": state}, count) for each in lanes for state, count in _live(each.counts).items()
+        ]
+        paused: list[Sample] = [({"lane": each.key}, int(each.paused)) for each in lanes]
+        told += [
+            family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 1)]),
+            family("comity_deliveries", "gauge", "Deliveries by state.", _by_state(counts)),
+            family("comity_lane_deliveries", "gauge", f"Live ones of the first {_MOST_LANES} lanes.", by_lane),
+            family("comity_lane_paused", "gauge", "Whether a lane is paused.", paused),
+        ]
+    return PlainTextResponse("\n".join(told) + "\n", media_type=f"{PROMETHEUS}; version=0.0.4")
+
+
+OPERATIONS = (
+    Operation(method="GET", path="/healthz", handler=alive, text="Is it alive?", scope=None, answers={200: Health}),
+    Operation(method="GET", path="/readyz", handler=ready, text="Can it store?", scope=None, answers={200: Health}),
+    Operation(
+        method="GET",
+        path="/metrics",
+        handler=metrics,
+        text="Numbers in the text format of Prometheus.",
+        scope="read",
+        answers={200: PROMETHEUS},
+    ),
+)
+
+
+def _by_state(counts: Counts) -> list[Sample]:
+    return [({"state": state}, getattr(counts, state)) for state in _STATES]
+
+
+def _live(counts: Counts) -> dict[str, int]:
+    return {state: getattr(counts, state) for state in ("pending", "retrying", "ready", "held")}

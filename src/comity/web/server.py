@@ -1,0 +1,82 @@
+"""Server: uvicorn, inside an event loop of ours, with signals and logs left to whoever runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from comity.errors import ComityError
+
+_KEEP_ALIVE = 75
+_BACKLOG = 2048
+
+
+class CannotListen(ComityError):
+    """The address cannot be listened on."""
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(
+    app: ASGIApp, *, host: str, port: int, grace: float = 10.0, before_end: Callable[[], None] | None = None
+) -> AsyncIterator[str]:
+    """Serve an application for the length of a block; give its URL.
+
+    At the end no new connections are taken, and what is being answered may finish.
+
+    Args:
+        app: what is served.
+        host: an address of this machine.
+        port: where; 0 takes a free one.
+        grace: seconds that answers may still take at the end.
+        before_end: told that it ends, so that long answers can be cut short.
+
+    Raises:
+        CannotListen: on this address.
+    """
+    listener = _listen(host, port)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    server = _Server(config)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        address = listener.getsockname()
+        yield f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}"
+    finally:
+        if before_end is not None:
+            before_end()
+        server.should_exit = True
+        await running
+        listener.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    bare = host.strip("[]")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {host}, port {port}: {error.strerror}; --port 0 takes a free one"
+        ) from None
+    listener.setblocking(False)
+    return listener

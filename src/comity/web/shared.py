@@ -1,0 +1,85 @@
+"""Shared: what all handlers have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+from starlette.requests import Request
+
+from comity.policy.units import NS
+from comity.service.guard import Guard
+from comity.store.base import Store
+from comity.store.records import Retention
+from comity.web.feed import Feed
+from comity.web.meter import Meter
+from comity.web.problem import Refusal
+from comity.web.security import Tokens
+
+
+class Room:
+    """How many deliveries may be alive at once.
+
+    The store's own count is read again after a second; what was stored meanwhile is counted here.
+
+    Args:
+        store: whose.
+        most: pending and retrying ones together; None for no bound.
+        clock: ns.
+    """
+
+    def __init__(self, store: Store, most: int | None, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._store, self._most, self._clock = store, most, clock
+        self._alive, self._read_at = 0, -NS
+
+    async def take(self, count: int) -> None:
+        """Make sure that there is room for so many more.
+
+        Raises:
+            Refusal: 429; the queue is full.
+            StoreError: the count cannot be read.
+        """
+        if self._most is None:
+            return
+        now = self._clock()
+        if now - self._read_at >= NS:
+            found = await self._store.counts()
+            self._alive, self._read_at = found.pending + found.retrying, now
+        if self._alive + count > self._most:
+            told = f"the queue is full: {self._most} deliveries wait, and more are not taken in"
+            raise Refusal(429, told, headers={"Retry-After": "5"})
+        self._alive += count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What all handlers share.
+
+    Args:
+        store, guard, feed: see there; the feed is open.
+        room: how much is taken in.
+        tokens: who may do what; None where only this machine can connect.
+        max_body: bytes of one submission.
+        heartbeat: seconds between two signs of life where nothing else is said.
+        patience: seconds that a reader of events may take for one write.
+        retention: how long ends are kept.
+        meter: counts answers.
+    """
+
+    store: Store
+    guard: Guard
+    feed: Feed
+    room: Room
+    tokens: Tokens | None = None
+    max_body: int = 1 << 20
+    heartbeat: float = 15.0
+    patience: float = 30.0
+    retention: Retention = field(default_factory=Retention)
+    meter: Meter = field(default_factory=Meter)
+
+
+def shared_of(request: Request) -> Shared:
+    """Return the service that a request came to."""
+    return cast("Shared", request.app.state.service)

@@ -1,0 +1,196 @@
+"""Taking in: one submission, or a stream of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from comity.errors import OptionsError, StoreError
+from comity.service import submit
+from comity.service.poll_hint import headers, next_poll
+from comity.service.submit import Submission
+from comity.store.records import NewDelivery, Submitted
+from comity.web.operation import Operation, Parameter, content, reply, too_long
+from comity.web.problem import Problem, Refusal, refusal
+from comity.web.shared import Shared, shared_of
+from comity.web.streams import Stream
+from comity.web.views import Accepted
+
+NDJSON = "application/x-ndjson"
+
+_MOST_AT_ONCE = 500
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a line of a batch: `accepted`, or `error` and nothing stored. `line` counts from 1."""
+
+    line: int
+    accepted: Accepted | None = None
+    error: Problem | None = None
+
+
+async def take(request: Request) -> Response:
+    """Store one submission."""
+    service = shared_of(request)
+    key = submit.idempotency_key(request.headers.get("idempotency-key"))
+    new = submit.to_deliver(submit.read(await content(request)), service.guard, key)
+    await service.room.take(1)
+    (made,) = await service.store.submit([new])
+    told, wait = _accepted(made, new)
+    extra = {"Idempotency-Replayed": "true"} if made.outcome == "replayed" else {}
+    return reply(told, 201, {"Location": f"/requests/{made.id}", **headers(wait), **extra})
+
+
+async def take_many(request: Request) -> Response:
+    """Store a submission from each line."""
+    if request.headers.get("content-type", NDJSON).partition(";")[0].strip().lower() not in {
+        NDJSON,
+        "application/jsonl",
+    }:
+        raise Refusal(415, f"the body has to be {NDJSON}", field="Content-Type")
+    answers = _answers(shared_of(request), request.stream())
+    # The first before the answer begins: a store that is down answers 503 as long as nothing was stored.
+    first = await anext(answers, b"")
+    return Stream(_joined(first, answers), NDJSON)
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/requests",
+        alias="/request",
+        handler=take,
+        text="Store a request, to be delivered. The answer means that it is on the disk.",
+        scope="submit",
+        takes=Submission,
+        answers={201: Accepted},
+        problems=(400, 413, 415, 422, 429),
+        parameters=(
+            Parameter(
+                name="Idempotency-Key",
+                where="header",
+                text="Quoted or bare; the same submission under the same key is stored once.",
+            ),
+        ),
+    ),
+    Operation(
+        method="POST",
+        path="/requests/batch",
+        handler=take_many,
+        text="Store a request from each line; the answer has a line for each, in order, and begins before the last was "
+        "read: read it while writing.",
+        scope="submit",
+        takes=NDJSON,
+        answers={200: NDJSON},
+        problems=(415,),
+    ),
+)
+
+
+def _accepted(made: Submitted, new: NewDelivery) -> tuple[Accepted, int]:
+    """Return the answer to a submission, the same whenever it is asked for, and its poll hint (ns)."""
+    if made.outcome == "conflict":
+        told = "this key stood for another submission; a new one needs a new key"
+        raise Refusal(422, told, field="Idempotency-Key")
+    due_in = max(new.delay, (new.run_at or 0) - made.created_at)
+    wait = next_poll(finished=False, elapsed=0, due_in=due_in) or 0
+    return Accepted(id=made.id, status="pending", next_poll_ms=-(-wait // 1_000_000)), wait
+
+
+async def _joined(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for piece in others:
+            yield piece
+    finally:
+        await others.aclose()
+
+
+async def _answers(service: Shared, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield the answers to as many lines as came at once; each piece is one transaction.
+
+    Raises:
+        StoreError: the store was down at the first of them.
+    """
+    number, stored = 0, False
+    async for texts in _lines(body, service.max_body):
+        lines: list[Line | NewDelivery] = []
+        numbers: list[int] = []
+        for text in texts:
+            number += 1
+            if text is None or text.strip():
+                numbers.append(number)
+                lines.append(_read(service, number, text))
+        try:
+            done = await _store(service, numbers, lines)
+        except StoreError as error:
+            if not stored:
+                raise
+            done = [_failed(number, error) for number in numbers]
+        if done:
+            stored = True
+            yield b"".join(msgspec.json.encode(line) + b"\n" for line in done)
+
+
+def _read(service: Shared, number: int, text: bytes | None) -> Line | NewDelivery:
+    try:
+        if text is None:
+            raise too_long(service.max_body)
+        return submit.to_deliver(submit.read(text), service.guard)
+    except (submit.Refused, Refusal) as error:
+        return _failed(number, error)
+
+
+async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | NewDelivery]) -> list[Line]:
+    new = [each for each in lines if isinstance(each, NewDelivery)]
+    try:
+        if new:
+            await service.room.take(len(new))
+        results: list[list[Submitted] | BaseException] = (
+            [[each] for each in await service.store.submit(new)] if new else []
+        )
+    except Refusal as full:
+        results = [full] * len(new)
+    except OptionsError:
+        # One of them is at fault; each by itself, they still share a commit.
+        results = await asyncio.gather(*(service.store.submit([each]) for each in new), return_exceptions=True)
+    rest = iter(zip(new, results, strict=True))
+    return [
+        each if isinstance(each, Line) else _line(number, *next(rest))
+        for number, each in zip(numbers, lines, strict=True)
+    ]
+
+
+def _line(number: int, new: NewDelivery, result: list[Submitted] | BaseException) -> Line:
+    try:
+        if isinstance(result, BaseException):
+            raise result
+        return Line(line=number, accepted=_accepted(result[0], new)[0])
+    except (Refusal, OptionsError, StoreError) as error:
+        return _failed(number, error)
+
+
+def _failed(number: int, error: Exception) -> Line:
+    refused = refusal(error)
+    assert refused is not None
+    return Line(line=number, error=refused.problem)
+
+
+async def _lines(body: AsyncIterator[bytes], most: int) -> AsyncGenerator[list[bytes | None], None]:
+    """Yield the lines that came at once, up to some hundred; None stands for one that is too long, of which nothing is kept."""
+    rest, skipping = b"", False
+    async for part in body:
+        *whole, rest = (rest + part).split(b"\n")
+        lines: list[bytes | None] = [line if len(line) <= most else None for line in whole]
+        if skipping and lines:
+            lines[0], skipping = None, False
+        if len(rest) > most:
+            rest, skipping = b"", True
+        for start in range(0, len(lines), _MOST_AT_ONCE):
+            yield lines[start : start + _MOST_AT_ONCE]
+    if skipping or rest:
+        yield [None if skipping else rest]

@@ -1,0 +1,125 @@
+"""Submission: what is taken in, and what is stored of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from comity.service.guard import Guard
+from comity.service.submit import Refused, idempotency_key, read, to_deliver
+from comity.service.terms import Terms
+
+GUARD = Guard()
+PLAIN = {"url": "https://api.example/x?y=1", "method": "POST"}
+
+
+def stored(key=None, **fields):
+    return to_deliver(read(msgspec.json.encode(PLAIN | fields)), GUARD, key)
+
+
+def test_what_is_not_said_has_defaults():
+    """NP-004..006: body is optional, five retries, a second as the base."""
+    new = stored()
+    assert (new.body, new.max_attempts, Terms.read(new.options)) == (None, 6, Terms(max_retries=5, backoff_ms=1000))
+    assert (new.origin, new.lane, new.mode, new.priority) == ("https://api.example", None, "at_least_once", 5)
+
+
+def test_everything_that_is_said_is_stored():
+    new = stored(
+        headers={"X-A": " 1 "}, body="é", maxRetries=2, backoffMs=500, strict4xx=True, timeoutMs=9, priority=0,
+        runAt="2026-12-24T18:00:00+01:00", deadline="2027-01-01T00:00:00Z", callbackUrl="https://me.example/",
+        delivery="at_most_once", lane="mail", idempotencyKey='"k"',
+    )  # fmt: skip
+    assert (new.headers, new.body, new.max_attempts) == (b'{"X-A":"1"}', "é".encode(), 3)
+    assert Terms.read(new.options) == Terms(
+        max_retries=2, backoff_ms=500, strict_4xx=True, timeout_ms=9, callback_url="https://me.example/"
+    )
+    assert (new.run_at, new.deadline) == (1_798_131_600 * 10**9, 1_798_761_600 * 10**9)
+    assert (new.mode, new.lane, new.idempotency_key, new.priority) == ("at_most_once", "mail", "k", 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"url": None}, "url"),
+        ({"url": ""}, "url"),
+        ({"url": "nowhere"}, "url"),
+        ({"url": "ftp://a.example/"}, "url"),
+        ({"url": "https://me:pw@a.example/"}, "url"),
+        ({"url": "http://127.0.0.1/"}, "url"),
+        ({"url": "http://169.254.169.254/latest"}, "url"),
+        ({"method": "HEAD"}, "method"),
+        ({"method": "get"}, "method"),
+        ({"body": {}}, "body"),
+        ({"maxRetries": 0}, "maxRetries"),
+        ({"maxRetries": 1.5}, "maxRetries"),
+        ({"maxRetries": True}, "maxRetries"),
+        ({"maxRetries": 1001}, "maxRetries"),
+        ({"backoffMs": 99}, "backoffMs"),
+        ({"headers": {"X-A": 1}}, "headers"),
+        ({"headers": {"X A": "1"}}, "headers"),
+        ({"headers": {"X-A": "1\r\nX-B: 2"}}, "headers"),
+        ({"headers": {"Transfer-Encoding": "chunked"}}, "headers"),
+        ({"priority": 10}, "priority"),
+        ({"runAt": "tomorrow"}, "runAt"),
+        ({"runAt": "9999-12-31T00:00:00Z"}, "runAt"),
+        ({"delay": -1}, "delay"),
+        ({"delay": "soon"}, "delay"),
+        ({"delay": 1, "runAt": "2026-12-24T18:00:00Z"}, "delay"),
+        ({"deadline": 5}, "deadline"),
+        ({"callbackUrl": "http://10.0.0.1/"}, "callbackUrl"),
+        ({"delivery": "exactly_once"}, "delivery"),
+        ({"lane": ""}, "lane"),
+        ({"lane": "a b"}, "lane"),
+        ({"timeoutMs": 0}, "timeoutMs"),
+        ({"idempotencyKey": ""}, "idempotencyKey"),
+        ({"retries": 3}, "retries"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_the_name_of_its_field(fields, field):
+    """NP-002, NP-003, NP-005..007."""
+    with pytest.raises(Refused) as refused:
+        stored(**fields)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("missing", ["url", "method"])
+def test_url_and_method_are_required(missing):
+    """NP-002, NP-003."""
+    with pytest.raises(Refused) as refused:
+        read(msgspec.json.encode({name: value for name, value in PLAIN.items() if name != missing}))
+    assert refused.value.field == missing
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"url": "\xff"}', b'{"url":"\\ud800"}', b"[" * 100_000])
+def test_what_is_no_json_is_refused_as_such(text):
+    with pytest.raises(Refused) as refused:
+        read(text)
+    assert refused.value.field is None
+
+
+def test_a_password_in_a_url_is_not_told():
+    with pytest.raises(Refused) as refused:
+        stored(url="ftp://me:hunter2@a.example/?api_key=hunter2")
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [("abc", "abc"), ('"abc"', "abc"), (' "a b" ', "a b"), (r'"a\"b\\"', 'a"b\\'), (None, None)],
+)
+def test_a_key_is_read_quoted_or_bare(value, key):
+    assert idempotency_key(value) == key
+
+
+@pytest.mark.parametrize("value", ["", '"', '""', '"a', '"a"b"', "é", "a\tb", "x" * 256])
+def test_a_key_that_is_none_is_refused(value):
+    with pytest.raises(Refused):
+        idempotency_key(value)
+
+
+def test_two_keys_have_to_be_one():
+    assert stored("k", idempotencyKey="k").idempotency_key == "k"
+    with pytest.raises(Refused) as refused:
+        stored("k", idempotencyKey="other")
+    assert refused.value.field == "idempotencyKey"

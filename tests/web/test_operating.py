@@ -1,0 +1,108 @@
+"""Operating over HTTP: cancel, retry, replay, lanes."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from comity.policy.units import NS
+from tests.web.stage import LANE
+
+KEY = quote(LANE, safe="")
+
+
+async def test_a_delivery_is_cancelled_once(api):
+    number = await api.submit()
+    status, body, _ = await api.call("POST", f"/requests/{number}/cancel")
+    assert (status, body["status"]) == (200, "cancelled")
+    assert (await api.call("POST", f"/requests/{number}/cancel"))[0] == 409
+
+
+async def test_a_delivery_under_way_is_cancelled_after_its_attempt(api):
+    number = await api.submit()
+    claim = await api.begin()
+    _, body, _ = await api.call("POST", f"/requests/{number}/cancel")
+    assert (body["status"], body["sending"], body["cancelling"]) == ("pending", True, True)
+    await api.end(claim, "retry", status=500)
+    assert (await api.store.get(number)).state == "cancelled"
+
+
+async def test_a_waiting_delivery_is_sent_now(api):
+    number = await api.submit(delay=3600)
+    _, body, _ = await api.call("POST", f"/requests/{number}/retry")
+    assert body["dueAt"] == "2027-01-15T08:00:00.000Z"
+    await api.deliver()
+    assert (await api.call("POST", f"/requests/{number}/retry"))[0] == 409
+
+
+async def test_what_has_ended_is_replayed_under_its_id(api):
+    number = await api.submit()
+    assert (await api.call("POST", f"/requests/{number}/replay"))[0] == 409
+    await api.deliver("failed", status=400)
+    status, body, _ = await api.call("POST", f"/requests/{number}/replay")
+    assert (status, body["id"], body["status"], body["attemptCount"]) == (200, number, "pending", 1)
+
+
+async def test_all_that_matches_is_replayed_page_by_page(api):
+    for _ in range(3):
+        await api.submit()
+        await api.deliver("failed", status=400, reason="status")
+    await api.submit()
+    await api.deliver()
+    failed = {"status": "failed", "reason": "status"}
+    _, first, _ = await api.call("POST", "/requests/replay?limit=2", failed)
+    _, second, _ = await api.call("POST", f"/requests/replay?limit=2&cursor={first['cursor']}", failed)
+    assert ((first["count"], second["count"]), second["cursor"]) == ((2, 1), None)
+    assert (await api.store.counts()).completed == 1
+    assert (await api.call("POST", "/requests/replay", {"state": "failed"}))[0] == 422
+    assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 400
+
+
+async def test_what_is_not_there_cannot_be_operated_on(api):
+    for what in ("cancel", "retry", "replay"):
+        assert (await api.call("POST", f"/requests/none/{what}"))[0] == 404
+    for method in ("GET", "PATCH"):
+        assert (await api.call(method, "/lanes/none", {} if method == "PATCH" else None))[0] == 404
+
+
+async def test_a_lane_is_paused_limited_and_resumed(api):
+    await api.submit()
+    status, body, _ = await api.call(
+        "PATCH", f"/lanes/{KEY}", {"paused": True, "limits": {"rate": "5/s", "minGapMs": 20}}
+    )
+    assert (status, body["paused"], body["limits"]) == (200, True, {"rate": "5/s", "minGapMs": 20})
+    assert body["counts"] == {
+        "pending": 1, "retrying": 0, "completed": 0, "failed": 0, "cancelled": 0, "ready": 1, "held": 0
+    }  # fmt: skip
+    _, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"paused": False, "limits": None})
+    assert (body["key"], body["paused"], body["limits"]) == (LANE, False, {})
+    _, listed, _ = await api.call("GET", "/lanes")
+    assert listed["lanes"] == [body]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"limits": {"rate": "fast"}},
+        {"limits": {"concurrency": 0}},
+        {"limits": {"per": 1}},
+        {"paused": 1},
+        {"pause": True},
+    ],
+)
+async def test_a_change_that_cannot_be_used_changes_nothing(api, change):
+    await api.submit()
+    status, _, headers = await api.call("PATCH", f"/lanes/{KEY}", {"paused": True} | change)
+    assert (status, headers["Content-Type"]) == (422, "application/problem+json")
+    assert not (await api.store.lane(LANE)).paused
+
+
+async def test_a_blocked_origin_is_freed(api):
+    await api.submit()
+    await api.deliver("retry", status=429)
+    await api.store.hold(api.lease, LANE, pause=9 * NS, block=60 * NS)
+    _, body, _ = await api.call("GET", f"/lanes/{KEY}")
+    assert body["originBlockedUntil"] == "2027-01-15T08:01:00.000Z"
+    _, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"unblock": True})
+    assert (body["originPausedUntil"], body["originBlockedUntil"]) == (None, None)
