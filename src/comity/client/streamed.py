@@ -160,7 +160,11 @@ class _Streamed:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Every wire attempt; the last is there when the body was read to its end or the block was left."""
+        """Every wire attempt; the last is there when the body was read to its end or the block was left.
+
+        They never come to a block that is forgotten instead of left: a destructor ends it, which may not wait for the books.
+        `client.har` tells of it nevertheless.
+        """
         return self._body.head.attempts
 
     def error(self) -> StatusError:
