@@ -11,16 +11,17 @@ import textwrap
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 
 from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
 from comity.store.bell import Bell
-from comity.store.records import Query, Retention
+from comity.store.records import Answer, Query, Retention
 from comity.store.sqlite import reading
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
-from comity.testing.conformance.stage import everything, new, send, submit, worker
+from comity.testing.conformance.stage import OK, everything, new, send, submit, worker
 from tests.store.sqlite_stage import SqliteStage
 
 
@@ -224,6 +225,21 @@ async def test_space_is_used_again(tmp_path):
         assert await everything(store) == []
         sizes.append(store._db.execute("PRAGMA page_count").fetchone()[0])
     assert max(sizes) <= 1.2 * sizes[0]
+    await store.close()
+
+
+async def test_pruning_leaves_no_row_behind(tmp_path):
+    """RT-04"""
+    stage = SqliteStage(tmp_path)
+    store = await stage.open()
+    await submit(store, *(new(each, idempotency_key=f"key{each}") for each in range(5)))
+    lease = await worker(store)
+    for _ in range(5):
+        await send(store, lease, replace(OK, answer=Answer(status=200)))
+    stage.advance(10 * NS)
+    await store.prune(Retention(completed=NS, keys=NS))
+    for table in ("deliveries", "payloads", "answers", "attempts", "keys"):
+        assert store._db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
     await store.close()
 
 

@@ -108,6 +108,20 @@ class Lanes:
             assert (lane.origin.blocked_until, lane.origin.paused_until, lane.origin.gap) == (0, 0, 0)
             assert [claim.lane for claim in await claims(store, lease)][:1] == [name]
 
+    async def test_a_paused_origin_is_passed_over_until_its_time(self, stage: Stage) -> None:
+        """Or until its owner says that the pause is over."""
+        async with stage.opened() as store:
+            await submit(store, new(1, lane="one"), new(2, lane="two"))
+            lease = await worker(store)
+            await store.hold(lease, ORIGIN, pause=5 * NS)
+            assert list(await claims(store, lease)) == []
+            stage.advance(6 * NS)
+            assert len(await claims(store, lease, 1)) == 1
+            await store.hold(lease, ORIGIN, pause=5 * NS)
+            assert list(await claims(store, lease, 1)) == []
+            await store.hold(lease, ORIGIN)
+            assert len(await claims(store, lease, 1)) == 1
+
     async def test_an_owner_learns_what_may_still_count_against_a_limit(self, stage: Stage) -> None:
         """A restart refills no limit: one under way counts as now, one of a lost worker as at its rescue."""
         async with stage.opened() as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from comity.errors import LeaseLost
 from comity.policy.units import NS
@@ -222,12 +223,14 @@ class Life:
             lease = await worker(store)
             await send(store, lease, AGAIN)
             stage.advance(10 * NS)
-            await send(store, lease, GONE)
+            await send(store, lease, replace(GONE, answer=Answer(status=410)))
+            assert await store.answer(number) is not None
             (listed,) = (await store.deliveries(Query(state="failed"))).deliveries
             assert (listed.id, listed.error, listed.reason, listed.attempts) == (number, "HTTP 410", "status", 2)
             again = await store.replay(number)
             assert again is not None
             assert (again.id, again.state, again.ended_at, again.error) == (number, "pending", None, None)
+            assert await store.answer(number) is None
             (claim,) = await claims(store, lease)
             assert (claim.id, claim.attempts, claim.sends) == (number, 0, 2)
             assert await store.begin(claim) == 3
