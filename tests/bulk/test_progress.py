@@ -89,13 +89,52 @@ def test_limits_tell_how_long_rows_take_at_least(policies, seconds):
 @pytest.mark.parametrize(
     ("host", "why"),
     [
-        (HostStats(queued=3, paused_for=3.04), "paused by the server, 3 s"),
+        (HostStats(queued=3, reason="retry-after", held_for=3.04), "paused 3 s (Retry-After)"),
+        (HostStats(queued=3, running=1, reason="refused", held_for=0.5), "paused 0.5 s (429)"),
+        (HostStats(queued=3, reason="breaker open", held_for=5), "paused 5 s (it only fails, next probe then)"),
+        (HostStats(queued=3, running=1, reason="rate law", held_for=0.02), ""),
+        (HostStats(queued=3, reason="rate law", held_for=0.02), "waiting for the rate"),
         (HostStats(queued=3), "waiting for the rate"),
         (HostStats(), ""),
     ],
 )
-def test_a_run_that_sends_nothing_says_what_it_waits_for(host, why):
-    assert Outlook({"a": Policy()}, lambda: Stats(hosts={"a": host})).why() == why
+def test_a_run_says_what_it_waits_for(host, why):
+    assert Outlook({"a": Policy()}, lambda: Stats.of({"a": host})).why() == why
+
+
+def test_a_line_tells_briefly_what_was_learned_and_why_nothing_starts():
+    host = HostStats(queued=3, running=1, limit=6.8, rate=38.4, reason="retry-after", held_for=3.0)
+    outlook = Outlook({"a": Policy(concurrency=20)}, lambda: Stats.of({"a": host}))
+    shown = Progress(Tally(lines=10, in_flight=1), why=outlook.why, learned=outlook.learned, stream=io.StringIO())
+    assert shown.line(0) == "0/10  1 in flight  limit 6/20  ~38/s  paused 3 s (Retry-After)  0 x 429"
+
+
+@pytest.mark.parametrize(
+    ("host", "concurrency", "text"),
+    [
+        (HostStats(limit=6.8, rate=38.4), 20, ["found: about 38 requests/s, 6 at once"]),
+        (HostStats(limit=20.0), 20, ["found: at least 20 at once"]),
+        (HostStats(limit=20.0), None, ["found: 20 at once"]),
+        (HostStats(rate=0.25), 20, ["found: about 0.25 requests/s"]),
+        (HostStats(), 20, []),
+    ],
+)
+def test_the_end_tells_the_limits_that_were_found(host, concurrency, text):
+    outlook = Outlook({"a": Policy(concurrency=concurrency)}, lambda: Stats.of({"a": host}))
+    assert outlook.found() == text
+    assert set(text) <= set(report(found=text).lines())
+
+
+def test_of_several_hosts_each_is_told_by_name_up_to_ten():
+    hosts = {f"host {number}": HostStats(rate=40.0) for number in range(12)}
+    outlook = Outlook({}, lambda: Stats.of(hosts))
+    assert outlook.learned() == []
+    lines = outlook.found()
+    assert (len(lines), lines[0], lines[-1]) == (
+        11,
+        "found at host 0: about 40 requests/s",
+        "found: the limits of 2 more hosts",
+    )
 
 
 def test_failures_are_grouped_with_the_first_of_each_kind():

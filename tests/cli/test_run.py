@@ -236,3 +236,11 @@ def test_a_har_file_that_another_run_writes_is_refused_before_anything_is_sent(t
     assert (done.returncode, upstream.log, (tmp_path / "out").exists()) == (2, [], False)
     assert "--har=" in done.stderr
     assert "another recording is writing to it" in done.stderr
+
+
+def test_a_run_without_any_rate_tells_the_one_that_it_found(tmp_path, upstream):
+    source = write(tmp_path / "in", *(f"{upstream.url}/bucket/a?rate=100&burst=20" for _ in range(100)))
+    done = comity("run", source, "-o", tmp_path / "out", "--adaptive", "auto")
+    assert done.returncode == 0
+    assert "found: about " in done.stderr
+    assert "at once" in done.stderr

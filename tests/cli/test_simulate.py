@@ -41,6 +41,15 @@ def test_an_hour_of_failing_ends():
     assert (done.ok, done.goodput, done.waste) == (0, 0.0, 1.0)
 
 
+def test_adaptive_control_finds_a_hidden_limit_and_what_it_found_is_told():
+    done = simulate("bucket 40/s burst 40 latency 50ms", Policy(adaptive=True, concurrency=20), 2000)
+    text = "\n".join(done.lines())
+    assert (done.ok, done.waste < 0.03) == (2000, True)
+    assert 36 < done.spans[-1].host.rate < 44
+    assert "learned   about " in text
+    assert "rate law" in text
+
+
 def test_the_command_prints_the_sum_and_exits_by_it():
     done = comity("simulate", "--upstream", "window 50/s latency 5ms", "--rate", "40/s", "--requests", "120")
     assert done.returncode == 0

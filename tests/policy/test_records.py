@@ -98,6 +98,8 @@ def test_an_event_reads_as_plain_values():
         "error": None,
         "wait": 5.0,
         "reason": "",
+        "limit": None,
+        "rate": None,
     }
 
 

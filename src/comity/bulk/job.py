@@ -164,7 +164,9 @@ async def run(job: Job) -> Report:
             if not job.ordered:
                 deliver(output, journal)
         warnings: list[str] = []
-        runner = await _send(job, reader, output, journal, Tally(before=before.finished), warnings=warnings)
+        found: list[str] = []
+        tally = Tally(before=before.finished)
+        runner = await _send(job, reader, output, journal, tally, found=found, warnings=warnings)
         if runner.error is not None and not isinstance(runner.error, EXPECTED_ERRORS):
             raise runner.error
         if runner.error is None:
@@ -178,23 +180,37 @@ async def run(job: Job) -> Report:
             warnings += unmatched(job.hosts, runner.seen)
         if reader.ended and not runner.tally.total:
             warnings = [f"{', '.join(job.inputs)} {'holds' if len(job.inputs) == 1 else 'hold'} no rows"]
-        return Report.of(runner, before, began, resumable=journal is not None, warnings=warnings)
+        return Report.of(runner, before, began, resumable=journal is not None, found=found, warnings=warnings)
 
 
 async def _send(
-    job: Job, reader: Reader, output: Output, journal: Journal | None, tally: Tally, *, warnings: list[str]
+    job: Job,
+    reader: Reader,
+    output: Output,
+    journal: Journal | None,
+    tally: Tally,
+    *,
+    found: list[str],
+    warnings: list[str],
 ) -> Runner:
     watched = Watched(job.transport or AiohttpTransport(max_body=job.max_body), tally, journal)
     client = AsyncClient(policy=job.policy, hosts=job.hosts, raise_for="never", transport=watched, memory=job.memory)
     sink = Sink(output, journal, ordered=job.ordered)
     runner = Runner(client, reader, sink, tally, _plan(job, journal))
     watched.parked, watched.settle, sink.failed = runner.parked, sink.settle, runner.fail
+    outlook = Outlook(runner.seen, client.stats)
     beside = [asyncio.create_task(count(reader, tally)), asyncio.create_task(_remembering(client, warnings))]
     try:
         # A run that goes on leaves what it recorded before.
         with _recording(client, job.har, warnings, append=tally.before > 0), stopping(runner):
-            outlook = Outlook(runner.seen, client.stats)
-            shown = Progress(tally, limit=_limit_in_words(job), least=outlook.least, why=outlook.why, kind=job.progress)
+            shown = Progress(
+                tally,
+                limit=_limit_in_words(job),
+                least=outlook.least,
+                why=outlook.why,
+                learned=outlook.learned,
+                kind=job.progress,
+            )
             async with shown.shown():
                 await runner.run()
     finally:
@@ -204,6 +220,7 @@ async def _send(
             await client.aclose()
         except StoreError as error:
             warnings.append(f"--memory: {error}")
+        found += outlook.found()
     return runner
 
 

@@ -30,7 +30,8 @@ class Progress:
         tally: what to show.
         limit: the rates that hold, in words, "" without one.
         least: rows -> the seconds that they take at least under the limits.
-        why: says what is waited for while nothing is on the wire, "" for nothing in particular.
+        why: says what is waited for, "" for nothing in particular.
+        learned: says what limits the answers taught.
         kind: "auto" is live on a terminal and plain elsewhere.
         stream: where to show it.
         every: seconds between two looks; by default 0.1 live and 5 plain.
@@ -43,11 +44,12 @@ class Progress:
         limit: str = "",
         least: Callable[[int], float] | None = None,
         why: Callable[[], str] | None = None,
+        learned: Callable[[], list[str]] | None = None,
         kind: Kind = "auto",
         stream: TextIO | None = None,
         every: float | None = None,
     ) -> None:
-        self.tally, self.limit, self.least, self.why = tally, limit, least, why
+        self.tally, self.limit, self.least, self.why, self.learned = tally, limit, least, why, learned
         self._began: int | None = None
         self.stream = sys.stderr if stream is None else stream
         self.kind = kind
@@ -85,8 +87,11 @@ class Progress:
             parts.append(f"{rate:.1f}/s" + (f" of {self.limit}" if self.limit else ""))
         elif self.limit:
             parts.append(f"at most {self.limit}")
-        reason = self.why() if self.why and not tally.in_flight else ""
-        parts.append(reason or f"{tally.in_flight} in flight")
+        reason = self.why() if self.why else ""
+        if tally.in_flight or not reason:
+            parts.append(f"{tally.in_flight} in flight")
+        parts += self.learned() if self.learned else []
+        parts += [reason] if reason else []
         if tally.failed:
             parts.append(f"{tally.failed:,} failed")
         parts.append(f"{tally.refused:,} x 429")

@@ -29,6 +29,7 @@ class Report:
         resume_at: when blocked hosts may be asked again.
         stopped: whether it was told to stop.
         resumable: whether the same command goes on where it stopped.
+        found: what the hosts taught.
         warnings: what else is to be told.
     """
 
@@ -39,11 +40,19 @@ class Report:
     resume_at: datetime | None = None
     stopped: bool = False
     resumable: bool = True
+    found: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, runner: Runner, before: FoundBefore, began: int, *, resumable: bool, warnings: Sequence[str] = ()
+        cls,
+        runner: Runner,
+        before: FoundBefore,
+        began: int,
+        *,
+        resumable: bool,
+        found: Sequence[str] = (),
+        warnings: Sequence[str] = (),
     ) -> Report:
         """Return the report of a finished runner that began at `began`, monotonic ns."""
         return cls(
@@ -54,6 +63,7 @@ class Report:
             resume_at=runner.resume_at,
             stopped=runner.drained,
             resumable=resumable,
+            found=found,
             warnings=warnings,
         )
 
@@ -86,6 +96,7 @@ class Report:
             tally.finished or tally.undone or self.error or self.resume_at or self.stopped
         ):
             lines = [f"nothing to do: all {self.before.finished:,} rows are finished"]
+        lines += self.found
         if tally.failed:
             lines.append(f"failed {tally.failed:,}: {tally.failures.text()}")
         if self.before.finished:

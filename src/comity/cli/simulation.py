@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from comity.bulk.clock_text import clock_text
+from comity.bulk.found import found, rate_text
 from comity.client.async_client import AsyncClient
 from comity.client.response import Response
 from comity.engine.stats import HostStats
@@ -56,6 +57,7 @@ class Simulation:
     Args:
         model: the upstream.
         requests: how many are wanted.
+        most: the client's limit on what runs at once.
         ok: how many ended well.
         took: ns until the last one ended.
         latencies: seconds from the first send of each request to its end, its waits for another try included.
@@ -65,6 +67,7 @@ class Simulation:
 
     model: Model
     requests: int
+    most: int | None = None
     ok: int = 0
     took: int = 0
     latencies: list[float] = field(default_factory=list)
@@ -91,6 +94,8 @@ class Simulation:
         yield from self._course()
         failed = ", ".join(f"{count:,} {what}" for what, count in sorted(self.failures.items()))
         yield f"requests  {self.requests:,}: {self.ok:,} ok" + (f", {failed}" if failed else "")
+        if learned := found(self.spans[-1].host, self.most):
+            yield f"learned   {learned}"
         yield f"eta       {clock_text(self.took / NS)}"
         capacity = self.model.capacity(self.took)
         share = f", {self.model.accepted / capacity:.1%} of what the upstream bears in that time" if capacity else ""
@@ -102,14 +107,16 @@ class Simulation:
         yield f"latency   p50 {low:.3f} s, p95 {middle:.3f} s, p99 {high:.3f} s, from the first send to the answer"
 
     def _course(self) -> Iterator[str]:
-        yield f"{'until':>9} {'accepted/s':>11} {'429s':>6} {'failed':>6} {'at once':>8} {'gap':>8}"
+        yield f"{'until':>9} {'accepted/s':>11} {'429s':>6} {'failed':>6} {'at once':>8} {'gap':>8} {'rate':>8}  held back by"
         before = 0
         for span in self.spans:
             speed = span.accepted * NS / (span.until - before)
             at_once = "-" if span.host.concurrency is None else f"{span.host.concurrency}"
             gap = f"{span.host.gap:.3f} s" if span.host.gap else "-"
+            rate = "-" if span.host.rate is None else f"{rate_text(span.host.rate)}/s"
             until = f"{span.until / NS:.1f} s"
-            yield f"{until:>9} {speed:>11.1f} {span.refused:>6,} {span.failed:>6,} {at_once:>8} {gap:>8}"
+            counts = f"{speed:>11.1f} {span.refused:>6,} {span.failed:>6,}"
+            yield f"{until:>9} {counts} {at_once:>8} {gap:>8} {rate:>8}  {span.host.reason}".rstrip()
             before = span.until
 
 
@@ -127,7 +134,7 @@ def simulate(upstream: str, policy: Policy, requests: int, *, seed: int = 0) -> 
     """
     random.seed(seed)  # the client's own draws: this process does nothing else
     clock = VirtualClock()
-    simulation = Simulation(Model(upstream, clock, seed=seed), requests)
+    simulation = Simulation(Model(upstream, clock, seed=seed), requests, policy.concurrency)
     clock.run(_run(simulation, policy, clock))
     return simulation
 

@@ -8,7 +8,7 @@ tried again, and whatever it holds is given back in one place, the `finally`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -98,7 +98,7 @@ class _Life:
         self._decided = self._sending = self._superseded = False
         self._heard: _Heard | None = None
         self._judged: tuple[Outcome, Decision] | None = None
-        self._news: Callable[[], None] | None = None
+        self._news: Sequence[Callable[[], None]] = ()
         self.ticket = Ticket(call.priority, ())
         self.attempts: list[Attempt] = []
         self.state = call.so_far or CallState(
@@ -203,13 +203,15 @@ class _Life:
         if not self._superseded:
             gate.tally.count(attempt.number, outcome)
         if self._reporter is not None:
-            self._news = partial(self._reporter.ended, attempt, decision, self._ended, new_episode=new_episode)
+            told = partial(self._reporter.ended, attempt, decision, self._ended, new_episode=new_episode)
+            changed = gate.changes.since(gate.core, now)
+            self._news = (told, partial(self._reporter.changed, changed)) if changed else (told,)
 
     def tell(self) -> None:
         """Tell who observes what the last step of the gate came to, now that nobody waits for its lock."""
-        news, self._news = self._news, None
-        if news is not None:
-            news()
+        news, self._news = self._news, ()
+        for tell in news:
+            tell()
 
     def settled(self, exchange: Exchange[T], decision: Decision) -> Settled[T]:
         """Return how the call ended."""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from comity.engine.changes import Changes
 from comity.engine.clock import Clock
 from comity.engine.stats import Tally
 from comity.engine.waiters import Alarm, Crew, LoopWaiter, ThreadWaiter
@@ -52,7 +53,7 @@ class Gate:
     ) -> None:
         self.core, self.clock, self.lock = core, clock, lock
         self._now = clock.now
-        self.tally = Tally()
+        self.tally, self.changes = Tally(), Changes()
         self.calls = 0
         """How many calls use this gate now, waiting between two attempts included; it is not forgotten meanwhile."""
         self._turn = turn

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from comity.engine.changes import News
 from comity.engine.clock import Clock
 from comity.policy.attempt import Attempt
 from comity.policy.events import Event, EventType
+from comity.policy.reason import Reason
 from comity.policy.retry import Decision, Done, GiveUp, RetryAt
 from comity.policy.units import plain_function
 
@@ -65,12 +67,18 @@ class Reporter:
             self._tell("blocked", **what, wait=max(0, decision.block - now) / 1e9)
         elif new_episode:
             pause = None if isinstance(decision, Done) else decision.pause
-            self._tell("paused", **what, wait=0.0 if pause is None else max(0, pause - now) / 1e9)
+            why: Reason = "refused" if attempt.retry_after is None else "retry-after"
+            self._tell("paused", **what, wait=0.0 if pause is None else max(0, pause - now) / 1e9, reason=why)
         if isinstance(decision, RetryAt):
             what["number"] += 1
             self._tell("retrying", **what, wait=max(0, decision.at - now) / 1e9, reason=decision.reason)
         elif isinstance(decision, GiveUp):
             self._tell("failed", **what, reason=decision.reason)
+
+    def changed(self, news: Iterable[News]) -> None:
+        """Tell what changed at the host."""
+        for each in news:
+            self._tell(each.type, wait=each.wait, limit=each.limit, rate=each.rate)
 
     def failed(self, number: int, error: BaseException) -> None:
         """Tell that a call ends without an outcome: its turn did not come, or its caller gave up."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from comity.policy.limiter import HostLimiter
 from comity.policy.outcome import Outcome
 from comity.policy.pause import NO_CAP
+from comity.policy.reason import Reason, reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +26,12 @@ class HostStats:
         gap: seconds between two starts now.
         limit: the concurrency that an adaptive control learned, None without one.
         floor: the seconds that, by it, an answer takes without a queue ("ema": on average), 0 while unknown.
-        rate: the requests per second that it learned, None while unknown.
+        rate: the requests per second that it, or refusals alone, taught; None while unknown.
         paused_for: seconds until the pause ends, 0 without one.
         blocked_for: seconds until the block ends, 0 without one.
+        reason: what else than the policy's own rates and gap puts the next start off the longest, "" for nothing.
+        held_for: seconds until then.
+        breaker: "open" while only failures come and single probes go out, "closed" otherwise; None without one.
     """
 
     queued: int = 0
@@ -45,6 +49,9 @@ class HostStats:
     rate: float | None = None
     paused_for: float = 0.0
     blocked_for: float = 0.0
+    reason: Reason = ""
+    held_for: float = 0.0
+    breaker: Literal["open", "closed"] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the host's state as plain values for JSON; there is no secret among them."""
@@ -122,7 +129,8 @@ class Tally:
 
     def stats(self, core: HostLimiter, now: int) -> HostStats:
         """Return the host's present state."""
-        adaptive = core.adaptive
+        adaptive, breaker = core.adaptive, core.breaker
+        why, held_for = reason(core, now)
         return HostStats(
             queued=core.queued + core.aside,
             running=core.running,
@@ -139,4 +147,7 @@ class Tally:
             rate=None if adaptive is None else adaptive.rate,
             paused_for=max(0, core.hold - now) / 1e9,
             blocked_for=max(0, core.pause.blocked_until - now) / 1e9,
+            reason=why,
+            held_for=held_for / 1e9,
+            breaker=None if breaker is None else "open" if breaker.open else "closed",
         )

@@ -34,14 +34,14 @@ class Auto:
     use_ttfb = True
     paces = True
 
-    __slots__ = ("_concurrency", "_crowd", "_failures", "_following", "_rates", "cap", "until", "wake")
+    __slots__ = ("_concurrency", "_crowd", "_following", "_rates", "breaker", "cap", "until", "wake")
 
     def __init__(self, *, minimum: int, maximum: int, initial: int | None, now: int, wall_offset: int = 0) -> None:
         start = min(maximum, max(minimum, INITIAL)) if initial is None else initial
         self._concurrency = ConcurrencyLaw(
             minimum=minimum, maximum=maximum, initial=start, now=now, wall_offset=wall_offset
         )
-        self._rates, self._crowd, self._failures = RateLaw(now), Crowd(), FailureLaw()
+        self._rates, self._crowd, self.breaker = RateLaw(now), Crowd(), FailureLaw()
         self._following = 0
         self.cap, self.until, self.wake = start, now, NEVER
 
@@ -79,8 +79,8 @@ class Auto:
         self._following = rank + 1
         self._concurrency.begin(rank, running, now)
         self._rates.begin(rank, now)
-        if self._failures.open:
-            self._failures.begin(now)
+        if self.breaker.open:
+            self.breaker.begin(now)
         if self._crowd.cap < NO_CAP:
             self._crowd.begin(running, now)
         self._take_over()
@@ -94,7 +94,7 @@ class Auto:
         if ending is Ending.OK:
             self._rates.accept(rank, now, following)
             self._crowd.accept(abreast)
-            if self._failures.success(rank):
+            if self.breaker.success(rank):
                 law.restart(following)
         elif ending is Ending.REFUSED:
             if hint is None and self._crowd.refuse(rank, abreast, now, following):
@@ -103,7 +103,7 @@ class Auto:
                 self._rates.refuse(rank, started, now, following, hint)
         elif ending is not Ending.NOTHING:
             late = ending is Ending.TIMED_OUT
-            if self._failures.failure(now, following, law.limit, law.latency, timed_out=late):
+            if self.breaker.failure(now, following, law.limit, law.latency, timed_out=late):
                 law.cut(CUT, following)
         self._take_over()
 
@@ -116,5 +116,5 @@ class Auto:
         """Take over what the laws say now."""
         law = self._concurrency
         self.cap = min(law.width, self._crowd.cap)
-        self.until = max(self._rates.until, self._failures.until)
+        self.until = max(self._rates.until, self.breaker.until)
         self.wake = law.wake

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from comity.policy.failure_law import FailureLaw
+
 
 class Ending(Enum):
     """How a start ended, as far as the load of the host is concerned.
@@ -44,6 +46,10 @@ class Controller(Protocol):
     @property
     def refused(self) -> bool:
         """Return whether an episode of refusals is under way, by its own law."""
+
+    @property
+    def breaker(self) -> FailureLaw | None:
+        """Return its law for failures, or None."""
 
     @property
     def limit(self) -> float | None:

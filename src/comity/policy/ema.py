@@ -31,6 +31,7 @@ class Ema:
     paces = False
     rate: float | None = None
     refused = False
+    breaker = None
 
     __slots__ = ("_average", "_breaches", "_maximum", "_options", "_rank", "cap", "use_ttfb")
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-EventType = Literal["queued", "started", "finished", "retrying", "paused", "blocked", "failed"]
+EventType = Literal[
+    "queued", "started", "finished", "retrying", "paused", "blocked", "failed", "limited", "opened", "closed"
+]
 """queued: a request waits for its turn.  started: an attempt was handed to the transport.  finished: it came to an end.
 retrying: another one follows, after `wait`.  paused: the host asked everybody to wait.  blocked: for longer than anybody
-may wait.  failed: the request ends without a usable answer (`reason`)."""
+may wait.  failed: the request ends without a usable answer (`reason`).  limited: what the host taught, a `limit` on what
+runs at once or a `rate`, is another by a fifth at least.  opened: only failures came, so that single probes go out from now on.
+closed: one of these succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +26,10 @@ class Event:
         number: the attempt's number, 0 before the first.
         status: the answer's status code, when there was one.
         error: the error's class name and message, when there was none.
-        wait: seconds until what comes next (retrying, paused, blocked), or that were waited (started).
+        wait: seconds until what comes next (retrying, paused, blocked, opened), or that were waited (started).
         reason: why, in a word or two.
+        limit: the learned limit of concurrency (limited).
+        rate: the learned rate, requests per second (limited).
     """
 
     type: EventType
@@ -34,6 +40,8 @@ class Event:
     error: str | None = None
     wait: float | None = None
     reason: str = ""
+    limit: float | None = None
+    rate: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the event as plain values for JSON."""

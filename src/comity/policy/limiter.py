@@ -57,6 +57,7 @@ class HostLimiter(Line):
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)
         self.adaptive = controller(policy.adaptive, policy.concurrency, now, wall_offset)
+        self.breaker = None if self.adaptive is None else self.adaptive.breaker
         self._made = now
         self.running = 0
         """How many hold a slot."""

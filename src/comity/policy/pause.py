@@ -12,15 +12,20 @@ NO_CAP = 1 << 62
 
 
 class Pause:
-    """Two facts for the gate: no start before `until`, and at most `cap` at a time."""
+    """Two facts for the gate: no start before `until`, and at most `cap` at a time.
 
-    __slots__ = ("_limit", "blocked_until", "cap", "until")
+    Attributes:
+        hinted: the server named the time; False: our own guess.
+    """
+
+    __slots__ = ("_limit", "blocked_until", "cap", "hinted", "until")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.until = 0
         self.blocked_until = 0
         self.cap = NO_CAP
+        self.hinted = False
 
     def pause(self, started_at: int, until: int, *, hinted: bool) -> bool:
         """Hold everybody until `until`; return whether this begins a new episode.
@@ -32,6 +37,7 @@ class Pause:
         """
         new = started_at >= self.until
         if new or (hinted and until > self.until):
+            self.hinted = hinted
             self.until = max(self.until, until)
             self.cap = 1
         return new

@@ -84,6 +84,11 @@ class Spread:
         return self._silent <= ALWAYS or self._silent % SELDOM == 0
 
     @property
+    def used_up(self) -> bool:
+        """Whether a quota of which nothing was left holds everybody back, or did so last."""
+        return self.cap == 1
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is known that a new one would not know."""
         return not self._told and self.cap == NO_CAP

@@ -24,6 +24,7 @@ class Steady:
     wake = NEVER
     use_ttfb = False
     paces = False
+    breaker = None
     floor = 0.0
     limit: float | None = None
 
