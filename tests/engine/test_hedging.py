@@ -138,6 +138,16 @@ def test_a_hedge_takes_only_a_slot_that_is_free_now():
     assert Played([(4, 200)], rate="1/min").sends == [(0.0, 1)]
 
 
+def test_a_late_attempt_is_looked_at_again_until_something_is_free():
+    played = Played([(9, 200), (0.2, 200)], rate="1/2s")
+    assert (played.sends, played.now) == ([(0.0, 1), (3.0, 2)], 3.2)
+
+
+def test_a_late_attempt_is_looked_at_more_and_more_rarely():
+    # Looked at after 1, 3, 7, 15 and 31 s; every 10 s something is free.
+    assert Played([(60, 200), (9, 200)], rate="1/10s").sends == [(0.0, 1), (15.0, 2)]
+
+
 def test_a_hedge_is_paid_from_the_retry_budget():
     played = Played(
         [(4, 200), (9, 200), (4, 200)], calls=2, retry_budget=RetryBudget(start=1, per_second=0, per_success=0)

@@ -49,6 +49,12 @@ def test_what_cannot_be_is_refused(options):
         Policy(hedge=options)
 
 
+def test_a_time_stands_for_the_hedge_after_it():
+    assert Policy(hedge="p90").hedge == Hedge(after="p90")
+    assert Policy(hedge=0.3).hedge == Hedge(after="300ms")
+    assert Policy(hedge=None).hedge is None
+
+
 def test_a_hedge_is_paid_from_the_retry_budget_which_there_is_then():
     assert Policy(hedge=Hedge()).retry_budget == RetryBudget()
     assert Policy(hedge=Hedge(), retry_budget=RetryBudget(start=1)).retry_budget == RetryBudget(start=1)

@@ -64,7 +64,7 @@ class PolicyOptions(TypedDict, total=False):
     adaptive: Adaptive | bool | Algorithm | None
     obey_quotas: bool
     retry_budget: RetryBudget | bool | None
-    hedge: Hedge | None
+    hedge: Hedge | Seconds | None
     usage: UsageGiven | None
 
 

@@ -76,9 +76,9 @@ class Hedging:
     ) -> asyncio.Future[Exchange[T]]:
         """Return the send that ends the attempt, after sending beside the first whenever it is late, at most so often."""
         number = sends.running[sends.first].number
-        last = number + most
+        last, patience = number + most, wait
         while True:
-            timeout = wait / 1e9 if number < last else None
+            timeout = patience / 1e9 if number < last else None
             done, _ = await asyncio.wait(sends.running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if sends.first in done:
                 return sends.first
@@ -88,9 +88,11 @@ class Hedging:
                 sends.lost.append((sends.running.pop(each), each.result()))
             if not done:
                 beside = self._grant(number + 1)
-                number = number + 1 if beside is not None else last  # nothing is free now: leave it at that
-                if beside is not None:
-                    sends.running[asyncio.ensure_future(self._beside(beside, send))] = beside
+                if beside is None:
+                    patience *= 2  # nothing is free now: look again, more and more rarely
+                    continue
+                number, patience = number + 1, wait
+                sends.running[asyncio.ensure_future(self._beside(beside, send))] = beside
 
     def _grant(self, number: int) -> Slot | None:
         """Return the right to send once more, if there is a slot for it now and the budget pays it."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from comity.policy.naming import check_choice, named_options
+from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.retry import GiveUp, RetryAt
 from comity.policy.units import NS, number
 
@@ -59,6 +59,19 @@ class RetryBudget:
             most=number(most, "retry_budget.most", 1, 1e9),
             empty=empty,
         )
+
+    @classmethod
+    def of(cls, value: RetryBudget | bool | None) -> RetryBudget | None:
+        """Return a RetryBudget as it is; True is the usual one; None and False are none.
+
+        Raises:
+            OptionsError: it is none of these.
+        """
+        if value is None or isinstance(value, cls):
+            return value
+        if isinstance(value, bool):
+            return cls() if value else None
+        raise unusable("retry_budget", value, "True, a RetryBudget(...) or None")
 
 
 class Bucket:

@@ -3,7 +3,8 @@
 Theory. Of many requests to a healthy service a few are slow for reasons of their own: a busy replica, a lost packet. Sent
 once more when they have taken longer than 95 of 100 usually do, most of these are quick, for some 5 % more load (Dean and
 Barroso, The Tail at Scale, 2013). It must never add load where load is the trouble, so a hedge takes only a slot that is
-free now and is paid from the host's retry budget.
+free while nobody waits for one, and is paid from the host's retry budget. In a batch that is so at its end, when
+everything waits for the last few answers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from comity.policy.naming import named_options, unusable
-from comity.policy.units import integer, required, seconds
+from comity.policy.units import Seconds, integer, required, seconds
 
 REMEMBERED = 128
 """Latest latencies that tell what is usual."""
@@ -33,7 +33,8 @@ class Hedge:
     Args:
         after: "p95", the time that 95 of 100 latest requests to the host took (any "p50" to "p99.9"); or seconds, a
             timedelta or text ("300ms").
-        max: how many more sends one attempt may have, each after another such time; at least 1.
+        max: how many more sends one attempt may have, each after another such time; at least 1. When none is possible then,
+            as slots, rates or the budget are used up or somebody waits for his turn, it is tried again, ever more rarely.
 
     Raises:
         OptionsError: a value cannot be used.
@@ -48,7 +49,7 @@ class Hedge:
     after_ns: int | None = field(init=False, repr=False, compare=False)
     quantile: float | None = field(init=False, repr=False, compare=False)
 
-    def __init__(self, *, after: str | float | timedelta = "p95", max: int = 1) -> None:  # noqa: A002 - the option's name
+    def __init__(self, *, after: Seconds = "p95", max: int = 1) -> None:  # noqa: A002 - the option's name
         found = _QUANTILE.fullmatch(after) if isinstance(after, str) else None
         share = None if found is None else float(found[1]) / 100
         if share is not None and share < 0.5:
@@ -60,6 +61,19 @@ class Hedge:
             after_ns=None if wait is None else seconds(wait),
             quantile=share,
         )
+
+    @classmethod
+    def of(cls, value: Hedge | Seconds | None) -> Hedge | None:
+        """Return a Hedge as it is, None for None, and else the one after that time.
+
+        Raises:
+            OptionsError: it is no such time.
+
+        Example:
+            >>> Hedge.of("p95") == Hedge()
+            True
+        """
+        return value if value is None or isinstance(value, cls) else cls(after=value)  # type: ignore[arg-type]
 
 
 class Latencies:

@@ -48,10 +48,10 @@ class Policy:
             most. With "auto" 429s also teach a rate, in place of the gap. None or False: nothing adapts.
         obey_quotas: spread what answers announce to be left of a quota over the time to its reset, when more is wanted, and
             wait for the reset when nothing is left; with a `rate`, those quotas that are reset later than in 10 s.
-        retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None for
-            no such bound.
-        hedge: when an idempotent request that is late is sent once more beside itself; see `Hedge`. It is paid from the
-            retry budget, which is the usual one then if none is given.
+        retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None or
+            False for no such bound.
+        hedge: when an idempotent request that is late is sent once more beside itself: a `Hedge`, or the time after which
+            it is ("p95", "300ms"). It is paid from the retry budget, which is the usual one then if none is given.
         usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
             sum it is, or a function of the answer; it corrects the `cost` that a request was charged with.
 
@@ -104,16 +104,15 @@ class Policy:
         adaptive: Adaptive | bool | Algorithm | None = None,
         obey_quotas: bool = True,
         retry_budget: RetryBudget | bool | None = None,
-        hedge: Hedge | None = None,
+        hedge: Hedge | Seconds | None = None,
         usage: Usage | UsageGiven | None = None,
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
-        if not isinstance(hedge, Hedge | None):
-            raise OptionsError("hedge", hedge, 'a Hedge(after="p95") or None')
         rates, settled = _rates(rate), Usage.of(usage)
         if settled is not None:
             settled.check({each.unit for each in rates})
+        late = Hedge.of(hedge)
         most = None if concurrency is None else integer(concurrency, "concurrency", 1)
         adapts = Adaptive.of(adaptive)
         if adapts is not None:
@@ -137,8 +136,8 @@ class Policy:
             group=group,
             adaptive=adapts,
             obey_quotas=flag(obey_quotas, "obey_quotas"),
-            retry_budget=_budget(retry_budget) or (None if hedge is None else RetryBudget()),
-            hedge=hedge,
+            retry_budget=RetryBudget.of(retry_budget) or (None if late is None else RetryBudget()),
+            hedge=late,
             usage=settled,
             group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
@@ -226,12 +225,6 @@ def policy_of(options: Mapping[str, object]) -> Policy:
     """
     check_names("Policy", options, OPTIONS)
     return Policy(**options)  # type: ignore[arg-type]
-
-
-def _budget(value: object) -> RetryBudget | None:
-    if value is None or isinstance(value, RetryBudget):
-        return value
-    return RetryBudget() if flag(value, "retry_budget") else None
 
 
 def _field(group: object) -> JsonPath:
