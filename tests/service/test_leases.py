@@ -274,3 +274,27 @@ async def test_a_store_that_refuses_for_a_while_costs_no_attempt(work, call):
         found = await work.end(delivery)
     assert store.left == 0
     assert (found.state, found.attempts, len(work.upstream.log)) == ("completed", 2, 2)
+
+
+async def test_a_lane_with_limits_of_its_own_is_held_to_them_and_its_origins_others_are_not(work):
+    """Limits of a lane hold besides its origin's; what its origin was sent before counts, so that no restart refills them."""
+    async with work.worker():
+        await work.end(await work.submit("/ok/1", lane="slow"))
+    await work.store.change_lane("slow", limits=Limits(rate="2/1h").stored())
+    async with work.worker(patience=NS // 20):
+        await work.end(await work.submit("/ok/2", lane="slow"))
+        await work.submit("/ok/3", lane="slow")
+        await work.end(await work.submit("/ok/4", lane="quick"))
+        await work.elsewhere()
+    assert sorted(work.arrivals()) == ["/ok/1", "/ok/2", "/ok/4"]
+
+
+async def test_a_lane_may_have_fewer_in_flight_than_its_origin(work):
+    """Concurrency of the lane's own."""
+    await work.submit("/ok/0", lane="narrow")
+    await work.store.change_lane("narrow", limits=Limits(concurrency=1).stored())
+    numbers = [await work.submit(f"/delay/20?n={n}", lane="narrow") for n in range(8)]
+    async with work.worker():
+        for each in numbers:
+            assert (await work.end(each)).state == "completed"
+    assert work.upstream.stats().total.max_in_flight == 1

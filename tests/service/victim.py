@@ -1,16 +1,19 @@
 """A service in a process of its own, to be killed: it submits what is missing and works until nothing is left.
 
-    python tests/service/victim.py STORE URL COUNT
+    python tests/service/victim.py STORE URL COUNT [deadly]
 
-On its standard output stands each id that the store acknowledged.
+On its standard output stands each id that the store acknowledged. With "deadly" there is one
+delivery more, whose sending ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
+from comity.client.aiohttp_transport import AiohttpTransport
 from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.service.guard import Guard
@@ -23,6 +26,9 @@ from comity.store.sqlite.store import SqliteStore
 SHAPES = ("/ok/{n}", "/flaky/{n}?fail=1&code=500", "/delay/5?n={n}", "/ok/{n}?once=1", "/delay/20?n={n}")
 REFUSED = "/flaky/{n}?fail=1&code=429"
 BATCH = 10
+DEADLY = 66
+"""The exit status of a process that a request was too much for."""
+
 TERMS = Terms(max_retries=50, backoff_ms=100)
 
 
@@ -43,10 +49,29 @@ def delivery(n, url):
     )
 
 
-async def main(path, url, count):
+class Deadly(AiohttpTransport):
+    """A transport that one request is too much for."""
+
+    async def open(self, request, limits, slot):
+        if request.path.endswith("/deadly"):
+            os._exit(DEADLY)
+        return await super().open(request, limits, slot)
+
+
+async def main(path, url, count, *more):
     store = SqliteStore(path)
     options = WorkerOptions(slots=32, lease=2 * NS, policy=Policy(concurrency=16, learn_gap=False))
-    async with Service(store, guard=Guard(allow=["127.0.0.0/8"]), worker=options):
+    transport = Deadly(guard=Guard(allow=["127.0.0.0/8"]))
+    async with Service(store, transport=transport, worker=options):
+        if more:
+            terms = Terms(max_retries=2, backoff_ms=100)
+            deadly = {
+                "url": url + "/ok/deadly",
+                "options": terms.stored(),
+                "max_attempts": 3,
+                "idempotency_key": "deadly",
+            }
+            await store.submit([NewDelivery(origin=url, method="POST", **deadly)])
         for start in range(0, count, BATCH):
             new = [delivery(n, url) for n in range(start, min(start + BATCH, count))]
             for each in await store.submit(new):
@@ -61,4 +86,4 @@ async def main(path, url, count):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), *sys.argv[4:]))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import lru_cache, partial
 from typing import Literal
 
 import msgspec
@@ -44,8 +45,9 @@ from comity.service.origins import Origins, host_of
 from comity.service.retry_rules import RetryRules
 from comity.service.signature import Signer
 from comity.service.terms import Terms
+from comity.service.turn import Turn
 from comity.store.base import Store
-from comity.store.records import Answer, Claim, Ended, Lease
+from comity.store.records import Answer, Claim, Ended, Lease, Mode
 
 CALLBACKS = "callbacks "
 """What the lanes of callbacks are called, before the name of the origin; what stands there is signed."""
@@ -155,7 +157,7 @@ class Errand:
             return self._back()
         try:
             terms = Terms.read(self.claim.options)
-            rules = terms.rules(self.claim.mode)
+            rules = _rules(terms, self.claim.mode)
             request = self._request()
         except (OptionsError, InvalidRequest, StoreError, msgspec.MsgspecError) as error:
             await self._store.begin(self.claim)  # it gets an attempt all the same, which is where an error stands
@@ -163,7 +165,9 @@ class Errand:
             return self._end(Ended(then="failed", reason="invalid", error=error_text, sent="no"))
         limits = self._setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
         try:
-            settled = await origin.engine.run(self._call(request, rules), partial(self._send, request, limits))
+            async with await self._turn() as turn:
+                send = partial(self._send, request, limits, turn)
+                settled = await origin.engine.run(self._call(request, rules), send)
         except HostBlocked as blocked:
             return self._back(round(blocked.retry_after * NS))
         except QueueTimeout as late:
@@ -218,10 +222,15 @@ class Errand:
             so_far=so_far,
         )
 
-    async def _send(self, request: Request, limits: Timeout, slot: Slot) -> Exchange[Response]:
+    async def _turn(self) -> Turn | AbstractAsyncContextManager[None]:
+        """Return what the lane lets it pass by."""
+        gate = await self._origins.lane(self.claim.lane, self.claim.origin)
+        return nullcontext() if gate is None else Turn(gate, self.claim.priority, self._setting.patience)
+
+    async def _send(self, request: Request, limits: Timeout, turn: Turn | None, slot: Slot) -> Exchange[Response]:
         """Commit the attempt's row and send: the turn has come, and is kept meanwhile."""
         await self._store.begin(self.claim)
-        self._slot = slot
+        slot = self._slot = slot if turn is None else turn.on(slot)
         if self._clock.now() >= self._lease()[1]:  # this process stood still, and others may send it by now
             raise _Stale
         setting = self._setting
@@ -297,6 +306,11 @@ class Errand:
 
 class _Stale(Exception):
     """The lease may have run out between the grant and the first byte."""
+
+
+@lru_cache(maxsize=1024)
+def _rules(terms: Terms, mode: Mode) -> RetryRules:
+    return terms.rules(mode)
 
 
 def _error(status: int | None, settled: Settled[Response]) -> str | None:

@@ -7,6 +7,7 @@ owner writes them as soon as an answer teaches them.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Container, Mapping
 
@@ -21,6 +22,7 @@ from comity.policy.memory import HostMemory, recall
 from comity.policy.options import Policy
 from comity.service.limits import Limits
 from comity.service.log import log
+from comity.service.turn import UNLIMITED, lane_gate
 from comity.store.base import Store
 from comity.store.records import Lease, Origin
 
@@ -86,6 +88,8 @@ class Origins:
     ) -> None:
         self._store, self._default, self._clock, self._draw = store, default, clock, draw
         self._owned: dict[str, OwnedOrigin] = {}
+        self._lanes: dict[str, Gate | None] = {}
+        self._loading = asyncio.Lock()
 
     def get(self, name: str) -> OwnedOrigin | None:
         """Return an origin, None when it is not owned."""
@@ -99,11 +103,25 @@ class Origins:
         for origin in await self._store.own(lease, most):
             self._owned[origin.name] = await self._begin(origin)
 
+    async def lane(self, key: str, origin: str) -> Gate | None:
+        """Return the gate of a lane of an owned origin, None when it has no limits of its own.
+
+        The limits of the lane that is called as its origin are the origin's.
+        """
+        if key == origin:
+            return None
+        if key not in self._lanes:
+            async with self._loading:
+                if key not in self._lanes:
+                    self._lanes[key] = await self._lane_gate(key, origin)
+        return self._lanes[key]
+
     async def reload(self, lane: str) -> None:
         """Take over the limits that were set for a lane; what is under way ends under the old ones."""
-        found = await self._store.lane(lane)
-        if found is not None and (before := self._owned.get(found.origin.name)) is not None and lane == before.name:
-            self._owned[before.name] = await self._begin(found.origin)
+        self._lanes.pop(lane, None)
+        found = await self._store.lane(lane) if lane in self._owned else None
+        if found is not None:
+            self._owned[lane] = await self._begin(found.origin)
 
     def lift(self, name: str) -> None:
         """End pause and block of an origin, if it is owned."""
@@ -128,6 +146,7 @@ class Origins:
         """Give up the origins that have nothing to remember, but for the `busy` ones."""
         now = self._clock.now()
         idle = [name for name, owned in self._owned.items() if name not in busy and owned.idle(now)]
+        self._lanes = {key: gate for key, gate in self._lanes.items() if gate is not None and not gate.core.idle(now)}
         if idle:
             for name in idle:
                 del self._owned[name]
@@ -135,18 +154,14 @@ class Origins:
 
     async def _begin(self, origin: Origin) -> OwnedOrigin:
         """Return an origin whose limiter knows what was sent before."""
-        policy = await self._policy(origin.name)
-        longest = max((rate.per_ns for rate in policy.rate), default=0)
+        policy = await self._policy(origin.name, self._default)
         store_now = await self._store.now()
-        sends = await self._store.starts(origin.name, store_now - longest) if longest else []
+        sends = await self._sends(policy, origin.name)
         hosts = Hosts(policy, max_connections=None, clock=self._clock)
         gate = hosts.gate(host_of(origin.name))
         with gate.lock:
             now, wall = self._clock.now(), self._clock.wall()
-            shift = now - store_now
-            gate.core.meters.recount(
-                (each.sent_at + shift, each.answered_at + shift, _cost(each.cost)) for each in sends
-            )
+            gate.core.meters.recount(sends)
             memory = HostMemory(
                 at=wall,
                 gap=origin.gap,
@@ -156,15 +171,34 @@ class Origins:
             recall(gate.core, memory, now, wall)
         return OwnedOrigin(origin.name, AsyncEngine(hosts, draw=self._draw), gate)
 
-    async def _policy(self, name: str) -> Policy:
+    async def _lane_gate(self, key: str, origin: str) -> Gate | None:
+        policy = await self._policy(key, UNLIMITED)
+        if policy == UNLIMITED:
+            return None
+        gate = lane_gate(policy, key, self._clock)
+        # Which of the origin's sends were the lane's is not told; all of them are the most that it can have been.
+        gate.core.meters.recount(await self._sends(policy, origin))
+        return gate
+
+    async def _sends(self, policy: Policy, origin: str) -> list[tuple[int, int, Mapping[str, int]]]:
+        """Return what was sent to an origin within the longest window of a policy, on the engine's clock."""
+        longest = max((rate.per_ns for rate in policy.rate), default=0)
+        if not longest:
+            return []
+        store_now = await self._store.now()
+        shift = self._clock.now() - store_now
+        found = await self._store.starts(origin, store_now - longest)
+        return [(each.sent_at + shift, each.answered_at + shift, _cost(each.cost)) for each in found]
+
+    async def _policy(self, name: str, default: Policy) -> Policy:
         lane = await self._store.lane(name)
         if lane is None:
-            return self._default
+            return default
         try:
-            return Limits.read(lane.limits).policy(self._default)
+            return Limits.read(lane.limits).policy(default)
         except (OptionsError, StoreError) as error:  # checked when they were set; by another version, perhaps
             log.error("the limits of lane %s cannot be used, the default ones hold: %s", name, error)
-            return self._default
+            return default
 
 
 def host_of(origin: str) -> str:
