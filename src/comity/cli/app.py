@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import comity
+from comity.cli.demo import demo
 from comity.cli.get import get
 from comity.cli.run import run
 from comity.cli.sample import sample
@@ -46,5 +47,5 @@ def _paragraphs(command: Callable[..., None]) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-for command in (run, get, simulate, upstream, sample):
+for command in (run, get, simulate, upstream, sample, demo):
     app.command(help=_paragraphs(command))(command)
