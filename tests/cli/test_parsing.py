@@ -8,6 +8,7 @@ from comity.cli import parsing
 from comity.errors import OptionsError
 from comity.policy.adaptive import Adaptive
 from comity.policy.hedge import Hedge
+from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.usage import Usage
@@ -77,6 +78,15 @@ def test_a_host_gets_its_own_limits_over_the_common_ones():
         "api.example.com": common.replace(rate=[Rate(50, 5), Rate(90_000, 60, unit="tokens")], min_gap=1),
         "b:81": common.replace(concurrency=None),
     }
+
+
+@pytest.mark.parametrize("rate", ["rate=9 tokens/min", "rate='9 tokens/min'", 'rate="9 tokens/min"'])
+def test_a_budget_of_one_group_has_its_usage_from_the_common_options(rate):
+    common = parsing.policy(usage=["tokens=usage.total"])
+    found = parsing.hosts([f"a.example json:model=small {rate}"], common, "client")
+    rules = HostRules(common, found)
+    assert rules.policies[1].rate == (Rate(9, 60, unit="tokens"),)
+    assert rules.policies[1].usage == Usage({"tokens": "usage.total"})
 
 
 @pytest.mark.parametrize(

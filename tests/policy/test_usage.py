@@ -7,12 +7,15 @@ import math
 import pytest
 
 from comity.errors import OptionsError
+from comity.policy.host_rules import HostRules
 from comity.policy.json_path import JsonPath
+from comity.policy.limiter import HostLimiter
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.usage import Usage
 
 OPENAI = {"usage": {"prompt_tokens": 19, "completion_tokens": 10, "total_tokens": 29}}
+TOKENS = {"tokens": "usage.total_tokens"}
 ANTHROPIC = {"usage": {"input_tokens": 2095, "output_tokens": 503, "cache_read_input_tokens": 0}}
 
 
@@ -63,9 +66,20 @@ def test_a_function_that_has_to_be_awaited_is_refused():
 
 def test_a_budget_that_no_rate_counts_is_refused_and_the_others_are_named():
     with pytest.raises(OptionsError, match="the rates count requests and words"):
-        Policy(rate=["5/s", "10 words/s"], usage={"tokens": "usage.total_tokens"})
+        HostRules(Policy(rate="5/s", usage=TOKENS), {"a.example": {"rate": "10 words/s"}})
     with pytest.raises(OptionsError, match="the rates count nothing"):
-        Policy(usage={"tokens": "usage.total_tokens"})
+        HostRules(Policy(), {"a.example": {"usage": TOKENS}})
+
+
+def test_a_host_minds_the_budgets_that_it_counts_and_leaves_the_others_alone():
+    rules = HostRules(Policy(usage=TOKENS), {"a.example": {"rate": "10 tokens/s"}})
+    assert HostLimiter(rules.match("a.example").policy, 0).usage == Usage(TOKENS)
+    assert HostLimiter(rules.match("b.example").policy, 0).usage is None
+
+
+def test_a_function_is_asked_everywhere():
+    usage = Usage(lambda _: None)
+    assert usage.within({"tokens"}) is usage
 
 
 def test_usages_compare_by_what_they_say():

@@ -27,7 +27,7 @@ _OTHER_FORMS = frozenset({".csv", ".tsv", ".tab", ".gz", ".zst", ".bz2", ".xz", 
 _MAKE = "sqlite3 -csv OUT.sqlite 'SELECT id, status, body FROM results'"
 _HOST = (
     "a host and its limits such as 'api.example.com rate=50/5s concurrency=4 min_gap=250ms', or a group of its requests "
-    "such as 'POST api.example.com/search/* rate=30/min'"
+    "such as 'POST api.example.com/search/* rate=30/min' or 'api.example.com json:model=small rate=90000 tokens/min'"
 )
 
 
@@ -242,7 +242,7 @@ def header_name(text: str, option: str) -> str:
 
 
 def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Split a --host into its pattern and its options; a rate may hold a blank ("90000 tokens/min")."""
+    """Split a --host into its pattern and its options; a value may hold blanks, quoted or not (rate=90000 tokens/min)."""
     words = text.split()
     size = next((at for at, word in enumerate(words) if "=" in word and not word.startswith("json:")), len(words))
     pattern, rest = words[:size], words[size:]
@@ -262,7 +262,7 @@ def _words(text: str) -> tuple[str, list[tuple[str, str]]]:
             options.append((key.replace("-", "_"), value))
         else:
             options[-1] = (options[-1][0], f"{options[-1][1]} {word}")
-    return " ".join(pattern), options
+    return " ".join(pattern), [(key, value.strip("\"'")) for key, value in options]
 
 
 def _limits(text: str, options: Sequence[tuple[str, str]], measured: Measured) -> Mapping[str, Any]:

@@ -211,7 +211,7 @@ class Slot(msgspec.Struct, eq=False):
     @property
     def usage(self) -> Usage | None:
         """How the answer tells what it really cost."""
-        return self._gate.core.policy.usage
+        return self._gate.core.usage
 
     def settle(self, actual: int | Mapping[str, int]) -> None:
         """Correct the reserved cost to what it really was."""

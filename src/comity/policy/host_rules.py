@@ -47,7 +47,7 @@ class HostRules:
         hosts: rules by key.
 
     Raises:
-        OptionsError: a key names no host, or means the same as another, or a value cannot be used.
+        OptionsError: a key names no host, or means the same as another, a value cannot be used, or no host counts a budget of `usage`.
 
     Example:
         >>> rules = HostRules(Policy(), {"deezer.com": {"rate": "50/5s"}})
@@ -69,6 +69,10 @@ class HostRules:
                 group.append((key, rule))
             elif key.conditional or self._whole.setdefault(key.host, rule) is not rule:
                 raise unusable("hosts", given, reason="another key names the same host")
+        counted = frozenset[str]().union(*(policy.budgets for policy in self.policies))
+        for policy in self.policies:
+            if policy.usage is not None:
+                policy.usage.check(counted)
         self._of_host = lru_cache(maxsize=_REMEMBERED)(self._find)
 
     @property

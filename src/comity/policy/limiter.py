@@ -53,6 +53,7 @@ class HostLimiter(Line):
         self.gap = Gap(policy.min_gap_ns, learns=policy.learns_gap)
         self.pause = Pause(self._limit)
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
+        self.usage = None if policy.usage is None else policy.usage.within(policy.budgets)
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)

@@ -53,7 +53,8 @@ class Policy:
         hedge: when an idempotent request that is late is sent once more beside itself: a `Hedge`, or the time after which
             it is ("p95", "300ms"). It is paid from the retry budget, which is the usual one then if none is given.
         usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
-            sum it is, or a function of the answer; it corrects the `cost` that a request was charged with.
+            sum it is, or a function of the answer; it corrects the `cost` that a request was charged with. Places of budgets
+            that a host's rates do not count are left alone there; one that no host's rates count is refused by the client.
 
     Raises:
         OptionsError: a value cannot be used, or there is no such option; the message names the nearest.
@@ -109,9 +110,6 @@ class Policy:
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
-        rates, settled = _rates(rate), Usage.of(usage)
-        if settled is not None:
-            settled.check({each.unit for each in rates})
         late = Hedge.of(hedge)
         most = None if concurrency is None else integer(concurrency, "concurrency", 1)
         adapts = Adaptive.of(adaptive)
@@ -122,7 +120,7 @@ class Policy:
         step = duration(ageing, "ageing", minimum=0.001)
         end = duration(deadline, "deadline", minimum=0.001)
         vars(self).update(
-            rate=rates,
+            rate=_rates(rate),
             concurrency=most,
             min_gap=gap,
             max_queue=integer(max_queue, "max_queue", 1),
@@ -138,7 +136,7 @@ class Policy:
             obey_quotas=flag(obey_quotas, "obey_quotas"),
             retry_budget=RetryBudget.of(retry_budget) or (None if late is None else RetryBudget()),
             hedge=late,
-            usage=settled,
+            usage=Usage.of(usage),
             group_field=None if group is None else _field(group),
             min_gap_ns=as_ns(gap) or 0,
             queue_timeout_ns=as_ns(turn),
@@ -147,9 +145,14 @@ class Policy:
         )
 
     @property
+    def budgets(self) -> frozenset[str]:
+        """What the rates count: "requests", "tokens"."""
+        return frozenset(rate.unit for rate in self.rate)
+
+    @property
     def knows_rate(self) -> bool:
         """Whether a rate of requests is given."""
-        return any(rate.unit == "requests" for rate in self.rate)
+        return "requests" in self.budgets
 
     @property
     def learns_gap(self) -> bool:

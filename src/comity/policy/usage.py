@@ -63,8 +63,15 @@ class Usage:
         """Return a Usage as it is, None for None, and else the one of what is given."""
         return given if given is None or isinstance(given, Usage) else cls(given)
 
+    def within(self, units: Collection[str]) -> Usage | None:
+        """Return what concerns the budgets `units` alone; None when nothing does. A function is left as it is."""
+        if self._function is not None:
+            return self
+        places = {unit: [place.text for place in paths] for unit, paths in self._places.items() if unit in units}
+        return Usage(places) if places else None
+
     def check(self, units: Collection[str]) -> None:
-        """Refuse a budget that no rate counts.
+        """Refuse a budget that no rate of any host counts.
 
         Raises:
             OptionsError: there is one.
