@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 import comity
+from comity.cli.asking import cancel, lanes, ls, replay, retry, show, submit, tail
 from comity.cli.demo import demo
+from comity.cli.doctor import doctor
 from comity.cli.get import get
 from comity.cli.run import run
 from comity.cli.sample import sample
+from comity.cli.serving import migrate, serve, worker
 from comity.cli.simulate import simulate
 from comity.cli.upstream import upstream
 
@@ -47,5 +50,11 @@ def _paragraphs(command: Callable[..., None]) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-for command in (run, get, simulate, upstream, sample, demo):
+COMMANDS = (
+    *(run, get, simulate, upstream, sample),
+    *(serve, worker, migrate, doctor, demo),
+    *(submit, ls, show, cancel, retry, replay, lanes, tail),
+)
+
+for command in COMMANDS:
     app.command(help=_paragraphs(command))(command)

@@ -1,0 +1,232 @@
+"""`comity submit`, `ls`, `show`, `cancel`, `retry`, `replay`, `lanes`, `tail`: the service from a shell.
+
+What the service says is printed as JSON, one object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from comity.cli.settled import settled
+from comity.cli.streams import tell
+from comity.errors import InvalidRequest, OptionsError, RequestError, StatusError
+
+if TYPE_CHECKING:
+    from comity.service.client import ServiceClient
+
+_IDS = typer.Argument(metavar="ID...", help="Of deliveries.")
+_LISTS: list[str] = []
+_Status = Annotated[str | None, typer.Option(metavar="S", help="pending, retrying, completed, failed or cancelled.")]
+_Lane = Annotated[str | None, typer.Option(metavar="KEY", help="Those of this lane.")]
+_Since = Annotated[str | None, typer.Option(metavar="TIME", help="Those created since, such as 2026-12-24T18:00:00Z.")]
+
+
+@settled("client")
+def submit(
+    *,
+    target: Annotated[str | None, typer.Argument(metavar="[URL]", help="Where to; or say --file.")] = None,
+    method: Annotated[
+        str, typer.Option("-X", "--method", metavar="M", help="GET, POST, PUT, PATCH or DELETE.")
+    ] = "POST",
+    header: Annotated[list[str], typer.Option("-H", "--header", metavar="'K: V'", help="Repeatable.")] = _LISTS,
+    body: Annotated[str | None, typer.Option("-d", "--body", metavar="TEXT", help="- reads standard input.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="What makes it the same as before.")
+    ] = None,
+    lane: Annotated[str | None, typer.Option(metavar="KEY", help="The queue it stands in.  [its origin's]")] = None,
+    delay: Annotated[str | None, typer.Option(metavar="D", help="Not before so long from now.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Submissions as JSON lines, with the fields of the API.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end, and print that.")] = False,
+    settings: dict[str, Any],
+) -> None:
+    """Submit a request, or a file of them, to be delivered.
+
+    Exit codes: 0 all stored (with --wait: completed), 1 not, 2 wrong usage.
+    """
+
+    def work(service: ServiceClient) -> bool:
+        from comity.cli import parsing
+
+        if (target is None) == (file is None):
+            raise OptionsError("--file", None if file is None else str(file), "either a URL or --file FILE")
+        if file is not None:
+            with file.open("rb") as lines:
+                return _print_all(service.submit_many(_submissions(lines)), ok=lambda told: "accepted" in told)
+        fields = {
+            "headers": dict(parsing.headers(header)),
+            "lane": lane,
+            "delay": delay,
+            "idempotency_key": idempotency_key,
+        }
+        content = sys.stdin.read() if body == "-" else body
+        given = {name: value for name, value in fields.items() if value} | (
+            {} if content is None else {"body": content}
+        )
+        told = service.submit(str(target), method=method, **given)
+        if wait:
+            told = service.wait(told["id"])
+        _print(told)
+        return not wait or told["status"] == "completed"
+
+    _ask("submit", settings, work)
+
+
+@settled("client")
+def ls(
+    *,
+    status: _Status = None,
+    lane: _Lane = None,
+    since: _Since = None,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="The most that are printed.")] = 20,
+    settings: dict[str, Any],
+) -> None:
+    """List deliveries, the newest first."""
+    filters = _given(status=status, lane=lane, since=since)
+
+    def work(service: ServiceClient) -> bool:
+        for number, each in enumerate(service.deliveries(**filters), 1):
+            _print(each)
+            if number >= limit:
+                break
+        return True
+
+    _ask("ls", settings, work)
+
+
+@settled("client")
+def show(*, ids: Annotated[list[str], _IDS], settings: dict[str, Any]) -> None:
+    """Show deliveries with their attempts and results."""
+    _ask("show", settings, lambda service: _print_all(map(service.get, ids)))
+
+
+@settled("client")
+def cancel(*, ids: Annotated[list[str], _IDS], settings: dict[str, Any]) -> None:
+    """Cancel deliveries: at once, or after the attempt under way."""
+    _ask("cancel", settings, lambda service: _print_all(map(service.cancel, ids)))
+
+
+@settled("client")
+def retry(*, ids: Annotated[list[str], _IDS], settings: dict[str, Any]) -> None:
+    """Send deliveries that wait now."""
+    _ask("retry", settings, lambda service: _print_all(map(service.retry, ids)))
+
+
+@settled("client")
+def replay(
+    *,
+    ids: Annotated[
+        list[str], typer.Argument(metavar="[ID...]", help="Of deliveries; or say which with options.")
+    ] = _LISTS,
+    status: _Status = None,
+    lane: _Lane = None,
+    since: _Since = None,
+    settings: dict[str, Any],
+) -> None:
+    """Deliver again what has ended: the deliveries named, or all that match the options."""
+    filters = _given(status=status, lane=lane, since=since)
+
+    def work(service: ServiceClient) -> bool:
+        if bool(ids) == bool(filters):
+            raise OptionsError("--status", status, "either ids, or at least one of --status, --lane and --since")
+        if ids:
+            return _print_all(map(service.replay, ids))
+        _print({"count": service.replay_all(**filters)})
+        return True
+
+    _ask("replay", settings, work)
+
+
+@settled("client")
+def lanes(
+    *,
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="The lane to change; without it all are listed.")
+    ] = None,
+    pause: Annotated[bool | None, typer.Option("--pause/--resume", help="Send nothing of it, or go on.")] = None,
+    rate: Annotated[list[str], typer.Option(metavar="R", help="Starts per time: 50/5s. Repeatable.")] = _LISTS,
+    concurrency: Annotated[int | None, typer.Option(metavar="N", help="Sends in flight at once.")] = None,
+    unblock: Annotated[bool, typer.Option("--unblock", help="End pause and block of its origin.")] = False,
+    settings: dict[str, Any],
+) -> None:
+    """List lanes, or change one. What --rate and --concurrency say replaces all limits that it had."""
+    limits = _given(rate=rate or None, concurrency=concurrency)
+    changes = _given(paused=pause, limits=limits or None, unblock=unblock or None)
+
+    def work(service: ServiceClient) -> bool:
+        if key is None and changes:
+            raise OptionsError("KEY", None, "the lane that is to be changed", secret=True)
+        return _print_all(service.lanes() if key is None else [service.change_lane(key, **changes)])
+
+    _ask("lanes", settings, work)
+
+
+@settled("client")
+def tail(
+    *,
+    after: Annotated[int | None, typer.Option(metavar="SEQ", help="Begin behind this event.  [now]")] = None,
+    settings: dict[str, Any],
+) -> None:
+    """Print what happens, until Ctrl-C."""
+    _ask("tail", settings, lambda service: _print_all(service.events(after=after)))
+
+
+def _ask(command: str, settings: dict[str, Any], work: Callable[[ServiceClient], bool]) -> None:
+    from comity.cli import loops
+    from comity.service.client import ServiceClient
+
+    try:
+        with ServiceClient(settings["url"], token=settings["token"]) as service:
+            fine = work(service)
+    except (OptionsError, InvalidRequest) as error:
+        loops.refuse(command, error)
+    except StatusError as error:
+        tell(f"comity {command}: {_detail(error)}")
+        fine = False
+    except (RequestError, OSError) as error:
+        tell(f"comity {command}: {error}")
+        fine = False
+    raise typer.Exit(0 if fine else 1)
+
+
+def _detail(error: StatusError) -> str:
+    """Return what a problem says, or the error when it is none."""
+    try:
+        return f"{error.status_code}: {json.loads(error.body)['detail']}"
+    except (ValueError, KeyError, TypeError):
+        return str(error)
+
+
+def _submissions(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                told = json.loads(line)
+            except ValueError:
+                told = None
+            if not isinstance(told, dict):
+                raise OptionsError(f"--file, line {number}", None, "a JSON object", secret=True)
+            yield told
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _print_all(told: Iterable[dict[str, Any]], ok: Callable[[dict[str, Any]], bool] = lambda _: True) -> bool:
+    fine = True
+    for each in told:
+        _print(each)
+        fine = fine and ok(each)
+    return fine
+
+
+def _print(told: dict[str, Any]) -> None:
+    print(json.dumps(told, ensure_ascii=False), flush=True)

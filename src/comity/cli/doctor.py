@@ -1,0 +1,93 @@
+"""`comity doctor`: say whether the service would run as it is set."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+
+from comity.cli.serving import guard_of, tokens_of
+from comity.cli.settled import settled
+from comity.errors import ComityError
+
+Finding = tuple[Literal["ok", "warning", "error"], str]
+
+_DAMAGING = ((3, 7, 0), (3, 51, 2))
+"""The versions of SQLite that can damage a log that two connections reset at once (sqlite.org/wal.html#walresetbug)."""
+
+
+@settled("store", "api", "worker", "log")
+def doctor(*, settings: dict[str, Any]) -> None:
+    """Check settings, store and versions; exit with 1 when the service would not run."""
+    worst = 0
+    for level, text in _findings(settings):
+        print(f"{level:8} {text}")
+        worst = max(worst, int(level == "error"))
+    raise typer.Exit(worst)
+
+
+def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
+    yield "ok", f"Python {sys.version.split()[0]}"
+    for name in ("starlette", "uvicorn"):
+        if find_spec(name) is None:
+            yield "error", f"{name} is not installed: pip install 'comity[serve]'"
+    yield _sqlite(sqlite3.sqlite_version_info)
+    yield _tried("store", lambda: _store(settings["store"]))
+    yield _tried(
+        "guard", lambda: (guard_of(settings), f"{len(settings['allow'])} allowed besides the public internet")[1]
+    )
+    yield _tried("tokens", lambda: _tokens(settings))
+    yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
+    file: Path | None = settings["token_file"]
+    if file is not None and sys.platform != "win32" and file.exists() and file.stat().st_mode & stat.S_IRWXO:
+        yield "warning", f"everybody on this machine may read {file}: chmod o= {file}"
+
+
+def _tried(what: str, check: Callable[[], str]) -> Finding:
+    try:
+        return "ok", f"{what}: {check()}"
+    except ComityError as error:
+        return "error", f"{what}: {error}"
+
+
+def _sqlite(version: tuple[int, ...]) -> Finding:
+    told = ".".join(map(str, version))
+    if _DAMAGING[0] <= version <= _DAMAGING[1]:
+        return "warning", (
+            f"SQLite {told} can damage its log when two programs write one file at once; comity keeps other processes of "
+            "its own out, so open the file with no other program while the service runs"
+        )
+    return "ok", f"SQLite {told}"
+
+
+def _store(url: str) -> str:
+    from comity.service.stores import open_store, sqlite_file
+
+    path = sqlite_file(url, "--store")
+    if not path.exists():
+        return f"{path} is not there yet; serve makes it"
+    import asyncio
+
+    asyncio.run(open_store(url).close())
+    return f"{path} can be opened"
+
+
+def _tokens(settings: dict[str, Any]) -> str:
+    return (
+        "only programs on this machine are let in" if tokens_of(settings) is None else f"from {settings['token_file']}"
+    )
+
+
+def _secrets(secrets: list[str]) -> str:
+    from comity.service.signature import Signer
+
+    if not secrets:
+        return "none are sent, as COMITY_CALLBACK_SECRETS is not set"
+    Signer(secrets)
+    return f"signed with {len(secrets)} secret{'s' if len(secrets) > 1 else ''}"

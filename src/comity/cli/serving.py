@@ -1,0 +1,203 @@
+"""`comity serve`, `worker`, `migrate`: the service as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from comity.cli.settled import settled
+from comity.cli.streams import tell
+from comity.errors import ComityError, OptionsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from comity.service.guard import Guard
+    from comity.service.service import Service
+    from comity.store.base import Store
+    from comity.store.records import Retention
+
+
+@settled("store", "api", "worker", "log")
+def serve(*, settings: dict[str, Any]) -> None:
+    """Run the durable delivery service: the API and a worker in one process.
+
+    A store that is not there is made; one that is older waits for `comity migrate`. The first line of output is a JSON
+    object with url and port. Ctrl-C or SIGTERM stops it: no more is taken in, and what is being sent may finish.
+    """
+    _run("serve", lambda: _serve(settings), settings)
+
+
+@settled("store", "worker", "log")
+def worker(*, settings: dict[str, Any]) -> None:
+    """Run a worker without the API. A SQLite file serves one process at a time."""
+    _run("worker", lambda: _work(settings), settings)
+
+
+@settled("store")
+def migrate(*, settings: dict[str, Any]) -> None:
+    """Make the store, or bring its schema up to date. No process may have it open."""
+    from comity.cli import loops
+    from comity.service.stores import migrate_store
+
+    try:
+        applied = migrate_store(settings["store"])
+    except OptionsError as error:
+        loops.refuse("migrate", error)
+    except ComityError as error:
+        tell(f"comity migrate: {error}")
+        raise typer.Exit(1) from None
+    for name in applied:
+        print(f"applied {name}")
+    if not applied:
+        print("up to date")
+
+
+def guard_of(settings: Mapping[str, Any]) -> Guard:
+    """Return the guard that settings ask for.
+
+    Raises:
+        OptionsError: an entry cannot be used.
+    """
+    from comity.service.guard import Guard
+
+    return Guard(allow=settings["allow"], metadata=settings["allow_metadata"])
+
+
+def tokens_of(settings: Mapping[str, Any]) -> Any:
+    """Return the tokens that settings ask for, None for none.
+
+    Raises:
+        OptionsError: the file cannot be used, or is missing where other machines can connect.
+    """
+    from comity.web.security import Tokens, is_loopback
+
+    if settings["token_file"] is not None:
+        return Tokens.of(settings["token_file"])
+    if not is_loopback(settings["host"]):
+        hint = "say --token-file FILE, so that not everybody on the network is let in"
+        raise OptionsError("--host", settings["host"], hint=hint)
+    return None
+
+
+def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: Mapping[str, Any]) -> None:
+    from comity.cli import logs, loops
+
+    logs.start(settings["log"])
+    try:
+        loops.run(main())
+    except OptionsError as error:
+        loops.refuse(command, error)
+    except ComityError as error:
+        tell(f"comity {command}: {error}")
+        raise typer.Exit(1) from None
+    except ImportError as error:
+        if error.name not in {"starlette", "uvicorn"}:
+            raise
+        tell(f"comity {command}: {error.name} is not installed: pip install 'comity[serve]'")
+        raise typer.Exit(2) from None
+    except BaseExceptionGroup as errors:
+        tell(f"comity {command}: {errors.exceptions[0]}")
+        raise typer.Exit(1) from None
+
+
+async def _serve(settings: Mapping[str, Any]) -> None:
+    from comity.web.app import create_app
+    from comity.web.feed import Feed
+    from comity.web.server import serving
+    from comity.web.shared import Room, Shared
+
+    tokens, guard, stopped = tokens_of(settings), guard_of(settings), _asked_to_stop()
+    async with AsyncExitStack() as opened:
+        store = await _opened(opened, settings)
+        feed = await opened.enter_async_context(Feed(store))
+        # The API is left first: what it took in meanwhile is on the disk, and the worker has time for what is on the way.
+        service = await opened.enter_async_context(_service(store, guard, settings))
+        shared = Shared(
+            store=store,
+            guard=guard,
+            feed=feed,
+            room=Room(store, settings["max_queue"]),
+            tokens=tokens,
+            max_body=settings["max_request"] or sys.maxsize,
+            retention=_retention(settings),
+        )
+        app = create_app(shared)
+        where = serving(app, host=settings["host"], port=settings["port"], before_end=feed.stop)
+        url = await opened.enter_async_context(where)
+        # Flushed: who started this process reads the line through a pipe before sending anything.
+        print(json.dumps({"url": url, "port": int(url.rpartition(":")[2])}), flush=True)
+        await _until(stopped, service)
+
+
+async def _work(settings: Mapping[str, Any]) -> None:
+    guard, stopped = guard_of(settings), _asked_to_stop()
+    async with AsyncExitStack() as opened:
+        store = await _opened(opened, settings)
+        await _until(stopped, await opened.enter_async_context(_service(store, guard, settings)))
+
+
+async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
+    from comity.service.stores import migrate_store, open_store, sqlite_file
+
+    path = sqlite_file(settings["store"], "--store")
+    if not path.exists():
+        migrate_store(settings["store"])
+        tell(f"comity: made the store {path}")
+    store = open_store(settings["store"])
+    opened.push_async_callback(store.close)
+    return store
+
+
+def _service(store: Store, guard: Guard, settings: Mapping[str, Any]) -> Service:
+    from comity.policy.timeouts import Timeout
+    from comity.service.service import Service
+    from comity.service.worker import DEFAULT, WorkerOptions
+
+    policy = DEFAULT.replace(rate=settings["rate"] or None, concurrency=settings["concurrency"])
+    return Service(
+        store,
+        guard=guard,
+        secrets=settings["callback_secrets"],
+        worker=WorkerOptions(slots=settings["slots"], policy=policy),
+        timeout=None if settings["timeout"] is None else Timeout.of(settings["timeout"]),
+        keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],
+        retention=_retention(settings),
+        drain=settings["drain"],
+    )
+
+
+def _retention(settings: Mapping[str, Any]) -> Retention:
+    from comity.policy.units import seconds
+    from comity.store.records import Retention
+
+    ended, failed = seconds(settings["keep_ended"]), seconds(settings["keep_failed"])
+    return Retention(completed=ended, cancelled=ended, failed=failed)
+
+
+def _asked_to_stop() -> asyncio.Event:
+    """Return what is set when a signal asks for the end."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+async def _until(stopped: asyncio.Event, service: Service) -> None:
+    """Return when the end is asked for; raise when a part of the service failed for good."""
+    tasks = {asyncio.create_task(stopped.wait()), asyncio.create_task(service.over())}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,64 @@
+"""Commands whose options are rows of the table of settings."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from comity.settings import Group, Setting, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+
+Command = Callable[..., None]
+
+_CONFIG = Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")]
+
+
+def settled(*groups: Group) -> Callable[[Command], Command]:
+    """Give a command the options of some groups of settings; it gets their checked values as `settings`.
+
+    The exit code is 2 when one cannot be used.
+    """
+    wanted = rows(*groups)
+
+    def dressed(command: Command) -> Command:
+        @wraps(command)
+        def run(*, config: Path | None = None, **given: Any) -> None:
+            from comity.cli import loops
+            from comity.errors import OptionsError
+
+            flags = {row.name: given.pop(row.name, None) for row in wanted}
+            try:
+                sources = [from_flags(flags), from_environment(os.environ), from_dotenv(Path(".env"))]
+                if config is not None:
+                    sources.append(from_toml(config))
+                settings = resolve(wanted, sources)
+            except OptionsError as error:
+                loops.refuse(command.__name__, error)
+            command(settings=settings, **given)
+
+        own = [each for name, each in inspect.signature(command).parameters.items() if name != "settings"]
+        hints = get_type_hints(command, include_extras=True)
+        options = [
+            *(each.replace(annotation=hints[each.name]) for each in own),
+            *(_option(row) for row in wanted if row.flag),
+            inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_CONFIG),
+        ]
+        run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in options} | {"return": None}
+        return run
+
+    return dressed
+
+
+def _option(row: Setting) -> inspect.Parameter:
+    # A word in brackets would be taken for a style.
+    default = "" if row.default is None else f"  {'' if row.default[0].isdigit() else chr(92)}[{row.default}]"
+    repeatable = " Repeatable." if row.several else ""
+    told = typer.Option(row.flag, metavar=row.unit, help=f"{row.text}{repeatable}{default}")
+    kind: Any = Annotated[list[str] | None, told] if row.several else Annotated[str | None, told]
+    return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)

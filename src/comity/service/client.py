@@ -1,0 +1,314 @@
+"""ServiceClient: the durable service, asked from Python.
+
+What the service says comes as it says it: JSON objects with the names of its API. Waits between two looks are the service's
+own hints, spread (`comity.client.polling`), so that many who wait do not ask together.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from functools import wraps
+from itertools import islice
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from comity.client.async_client import AsyncClient
+from comity.client.auth import Bearer
+from comity.client.response import Response
+from comity.client.stepping import finish, iterate
+from comity.client.sync_client import Client
+from comity.policy.timeouts import Timeout
+from comity.policy.units import Seconds
+from comity.service.terms import camel
+
+URL = "http://127.0.0.1:3000"
+
+Json = dict[str, Any]
+
+_AT_ONCE = 500
+_DATA = "data: "
+
+
+class AsyncServiceClient:
+    """Asks a service, on an event loop.
+
+    Args:
+        url: where it is.
+        token: what it knows this program by, or None.
+        options: of the `AsyncClient` that asks.
+
+    Raises:
+        StatusError: of every method: the service refused; `.body` is the problem that it told.
+
+    Example:
+        async with AsyncServiceClient() as service:
+            made = await service.submit("https://api.example/x", method="POST", body="{}", max_retries=3)
+            done = await service.wait(made["id"])
+    """
+
+    def __init__(self, url: str = URL, *, token: str | None = None, **options: Any) -> None:
+        self._api = AsyncClient(url, auth=_auth(token), **options)
+
+    async def submit(
+        self, url: str, /, *, method: str = "POST", idempotency_key: str | None = None, **fields: Any
+    ) -> Json:
+        """Store a request, to be delivered; when this returns it is on the service's disk.
+
+        Args:
+            url: where to.
+            method: GET, POST, PUT, PATCH or DELETE.
+            idempotency_key: the same submission under the same key is stored once; None makes one, so that this may be sent
+                again when its answer got lost.
+            fields: others of the API in snake_case: headers, body, max_retries, backoff_ms, run_at, delay, deadline,
+                priority, lane, delivery, callback_url, strict_4xx, timeout_ms.
+
+        Returns:
+            id, status and nextPollMs.
+        """
+        told = _submission({"url": url, "method": method} | fields)
+        return _object(await self._api.post("/requests", json=told, idempotency_key=idempotency_key or True))
+
+    async def submit_many(self, submissions: Iterable[Mapping[str, Any]]) -> AsyncGenerator[Json, None]:
+        """Store many, some hundred at a time; yield for each, in order, `line` and either `accepted` or `error`.
+
+        Args:
+            submissions: each with url, method and fields as for `submit`, `idempotency_key` among them.
+        """
+        line = 0
+        for part in _parts(submissions):
+            content = b"".join(msgspec.json.encode(_submission(_keyed(each))) + b"\n" for each in part)
+            headers = {"Content-Type": "application/x-ndjson"}
+            response = await self._api.post("/requests/batch", content=content, headers=headers, idempotent=True)
+            for told in response.content.splitlines():
+                line += 1
+                yield {**msgspec.json.decode(told), "line": line}
+
+    async def get(self, number: str, *, wait: int | None = None) -> Json:
+        """Return how a delivery stands.
+
+        Args:
+            number: its id.
+            wait: let the service answer when it has ended, after so many seconds (up to 60) at the latest.
+        """
+        return _object(await self._api.get(_path(number), headers=_prefer(wait)))
+
+    async def wait(self, number: str, *, deadline: Seconds | None = None) -> Json:
+        """Return how a delivery ended, looking as often as the service hints.
+
+        Args:
+            number: its id.
+            deadline: seconds; None waits for ever.
+
+        Raises:
+            TimedOut: it did not end in time.
+        """
+        return _object(await self._api.poll(_path(number), deadline=deadline))
+
+    async def attempts(self, number: str) -> list[Json]:
+        """Return every attempt of a delivery."""
+        return _list(await self._api.get(f"{_path(number)}/attempts"), "attempts")
+
+    async def result(self, number: str, *, wait: int | None = None) -> Json:
+        """Return what came of a delivery; as long as it has `nextPollMs` there is nothing yet."""
+        return _object(await self._api.get(f"{_path(number)}/result", headers=_prefer(wait)))
+
+    async def deliveries(self, /, **filters: str | int) -> AsyncGenerator[Json, None]:
+        """Yield deliveries, the newest first.
+
+        Args:
+            filters: status, lane, since, until, reason.
+        """
+        params: dict[str, Any] = dict(filters)
+        while True:
+            page = _object(await self._api.get("/requests", params=params))
+            for each in page["requests"]:
+                yield each
+            if page["cursor"] is None:
+                return
+            params["cursor"] = page["cursor"]
+
+    async def cancel(self, number: str) -> Json:
+        """Cancel a delivery: at once, or after the attempt under way."""
+        return await self._operate(number, "cancel")
+
+    async def retry(self, number: str) -> Json:
+        """Send a delivery that waits now."""
+        return await self._operate(number, "retry")
+
+    async def replay(self, number: str) -> Json:
+        """Deliver again what has ended."""
+        return await self._operate(number, "replay")
+
+    async def replay_all(self, /, **filters: str) -> int:
+        """Replay all that ended and matches `filters`, as for `deliveries`; return how many."""
+        count, params = 0, dict[str, Any]()
+        while True:
+            done = _object(await self._api.post("/requests/replay", params=params, json=filters))
+            count += int(done["count"])
+            if done["cursor"] is None:
+                return count
+            params = {"cursor": done["cursor"]}
+
+    async def lanes(self) -> AsyncGenerator[Json, None]:
+        """Yield lanes in order of their keys."""
+        params: dict[str, Any] = {}
+        while page := _list(await self._api.get("/lanes", params=params), "lanes"):
+            for each in page:
+                yield each
+            params = {"after": page[-1]["key"]}
+
+    async def change_lane(self, key: str, /, **changes: Any) -> Json:
+        """Change a lane: `paused`, `limits` ({"rate": "5/s", "concurrency": 2, "minGapMs": 100}) or `unblock`."""
+        return _object(await self._api.patch(f"/lanes/{quote(key, safe='')}", json=changes))
+
+    async def events(self, *, after: int | None = None) -> AsyncGenerator[Json, None]:
+        """Yield what happens, for ever.
+
+        Args:
+            after: the number (`seq`) of the last event that was seen; None begins now.
+        """
+        async with self._api.stream("GET", "/events", **_following(after)) as response:
+            async for line in response.iter_lines():
+                if line.startswith(_DATA):
+                    yield msgspec.json.decode(line[len(_DATA) :])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._api.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _operate(self, number: str, what: Literal["cancel", "retry", "replay"]) -> Json:
+        return _object(await self._api.post(f"{_path(number)}/{what}"))
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncServiceClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return finish(method(self._asked, *args, **kwargs))
+
+    return call
+
+
+def _iterating(
+    method: Callable[Concatenate[AsyncServiceClient, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
+    @wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        return iterate(method(self._asked, *args, **kwargs), self)
+
+    return call
+
+
+class ServiceClient:
+    """Asks a service, from a program without an event loop: the methods of `AsyncServiceClient`, which block.
+
+    Args:
+        url: where it is.
+        token: what it knows this program by, or None.
+        options: of the `Client` that asks.
+
+    Example:
+        with ServiceClient() as service:
+            made = service.submit("https://api.example/x", body="{}")
+            done = service.wait(made["id"], deadline="1h")
+    """
+
+    def __init__(self, url: str = URL, *, token: str | None = None, **options: Any) -> None:
+        self._client = Client(url, auth=_auth(token), **options)
+        self._asked = AsyncServiceClient.__new__(AsyncServiceClient)
+        self._asked._api = self._client._api  # noqa: SLF001 - its coroutines never suspend, so nor do those made of them
+
+    submit = _blocking(AsyncServiceClient.submit)
+    submit_many = _iterating(AsyncServiceClient.submit_many)
+    get = _blocking(AsyncServiceClient.get)
+    wait = _blocking(AsyncServiceClient.wait)
+    attempts = _blocking(AsyncServiceClient.attempts)
+    result = _blocking(AsyncServiceClient.result)
+    cancel = _blocking(AsyncServiceClient.cancel)
+    retry = _blocking(AsyncServiceClient.retry)
+    replay = _blocking(AsyncServiceClient.replay)
+    replay_all = _blocking(AsyncServiceClient.replay_all)
+    lanes = _iterating(AsyncServiceClient.lanes)
+    change_lane = _blocking(AsyncServiceClient.change_lane)
+    deliveries = _iterating(AsyncServiceClient.deliveries)
+
+    def events(self, *, after: int | None = None) -> Generator[Json, None, None]:
+        """Yield what happens, for ever; see `AsyncServiceClient.events`."""
+        with self._client.stream("GET", "/events", **_following(after)) as response:
+            for line in response.iter_lines():
+                if line.startswith(_DATA):
+                    yield msgspec.json.decode(line[len(_DATA) :])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _auth(token: str | None) -> Bearer | None:
+    return None if token is None else Bearer(token)
+
+
+def _path(number: str) -> str:
+    return f"/requests/{quote(number, safe='')}"
+
+
+def _prefer(wait: int | None) -> dict[str, str]:
+    return {} if wait is None else {"Prefer": f"wait={wait}"}
+
+
+def _following(after: int | None) -> Any:
+    # Silence is filled every few seconds, and the stream as a whole has no end.
+    return {"headers": {} if after is None else {"Last-Event-ID": str(after)}, "timeout": Timeout(idle=60.0)}
+
+
+def _submission(fields: Mapping[str, Any]) -> Json:
+    return {camel(name): value for name, value in fields.items()}
+
+
+def _keyed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"idempotency_key": secrets.token_hex(16)} | dict(fields)
+
+
+def _parts(submissions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], ...]]:
+    left = iter(submissions)
+    while part := tuple(islice(left, _AT_ONCE)):
+        yield part
+
+
+def _object(response: Response) -> Json:
+    told = response.json()
+    if not isinstance(told, dict):
+        raise response.bad(f"{response.line}, but what it says is no answer of this service")
+    return told
+
+
+def _list(response: Response, name: str) -> list[Json]:
+    told = _object(response).get(name)
+    if not isinstance(told, list):
+        raise response.bad(f"{response.line}, but what it says is no answer of this service")
+    return told

@@ -1,0 +1,297 @@
+"""Settings: one table of what the service's commands can be told, by a flag, a variable, a `.env` file or a TOML file.
+
+The first of these that says something wins: flags, then the environment, then `.env` of the working directory, then the
+file of `--config`, then the default. Every value is text, however it came, so that one reader checks it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from comity.errors import OptionsError
+from comity.policy.naming import check_choice, check_names
+from comity.policy.units import duration, parse_integer, required, size
+
+PREFIX = "COMITY_"
+
+Group = Literal["store", "api", "worker", "client", "log"]
+"""What a setting is about; a command takes those of the groups that it needs."""
+
+_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One row of the table.
+
+    Args:
+        name: in Python and in TOML; the flag and the variable are made of it.
+        default: as it would be written; None where there is none.
+        unit: what form a value has.
+        text: what it does.
+        read: checks a text, given what to call it in messages.
+        group: what it is about.
+        several: it may be given several times; in a variable, separated by commas.
+        secret: its value is one, so there is no flag (others see a process's arguments) and no message shows it.
+    """
+
+    name: str
+    default: str | None
+    unit: str
+    text: str
+    group: Group
+    read: Callable[[str, str], Any]
+    several: bool = False
+    secret: bool = False
+
+    @property
+    def flag(self) -> str | None:
+        """The command-line option, if there is one."""
+        return None if self.secret else f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment."""
+        return PREFIX + self.name.upper()
+
+
+def _text(given: str, option: str) -> str:
+    if not given.strip():
+        raise OptionsError(option, given, "a text that is not blank")
+    return given.strip()
+
+
+def _yes_or_no(given: str, option: str) -> bool:
+    word = given.strip().lower()
+    if word not in {"true", "false", "yes", "no", "on", "off", "1", "0"}:
+        raise OptionsError(option, given, "yes or no")
+    return word in {"true", "yes", "on", "1"}
+
+
+def _whole(least: int, most: int) -> Callable[[str, str], int]:
+    return lambda given, option: parse_integer(given, option, least, most)
+
+
+def _count_or_off(given: str, option: str) -> int | None:
+    return None if given.strip().lower() == "off" else parse_integer(given, option, 1)
+
+
+def _path(given: str, option: str) -> Path:
+    return Path(_text(given, option)).expanduser()
+
+
+def _log(given: str, option: str) -> str:
+    check_choice(given, option, ("text", "json", "off"))
+    return given
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting(
+        name="store", default="sqlite:///comity.db", unit="URL", group="store", read=_text,
+        text="Where deliveries are: sqlite:///FILE, four slashes for an absolute path.",
+    ),
+    Setting(
+        name="host", default="127.0.0.1", unit="ADDRESS", group="api", read=_text,
+        text="Where the API listens; other than loopback needs a token file.",
+    ),
+    Setting(
+        name="port", default="3000", unit="N", group="api", read=_whole(0, 65535),
+        text="Its port; 0 takes a free one.",
+    ),
+    Setting(
+        name="token_file", default=None, unit="FILE", group="api", read=_path,
+        text="Who may do what: lines of NAME SCOPES TOKEN, scopes of submit, read, admin.",
+    ),
+    Setting(
+        name="max_request", default="1MB", unit="SIZE", group="api", read=size,
+        text="The longest submission.",
+    ),
+    Setting(
+        name="max_queue", default="1000000", unit="N", group="api", read=_count_or_off,
+        text="So many deliveries may wait; one more is refused with 429. off removes the bound.",
+    ),
+    Setting(
+        name="allow", default=None, unit="CIDR|NAME", group="worker", read=_text, several=True,
+        text="What deliveries may reach besides the public internet.",
+    ),
+    Setting(
+        name="allow_metadata", default="no", unit="yes|no", group="worker", read=_yes_or_no,
+        text="Let --allow also allow addresses at which clouds hand out credentials.",
+    ),
+    Setting(
+        name="slots", default="100", unit="N", group="worker", read=_whole(1, 10_000),
+        text="Deliveries that a worker has on the way at a time.",
+    ),
+    Setting(
+        name="rate", default=None, unit="R", group="worker", read=_text, several=True,
+        text="Starts per time for an origin whose lane has no limits: 50/5s.",
+    ),
+    Setting(
+        name="concurrency", default="10", unit="N", group="worker", read=_count_or_off,
+        text="Sends in flight at once, likewise.",
+    ),
+    Setting(
+        name="timeout", default=None, unit="D", group="worker", read=duration,
+        text="Longest time of one attempt; by default 30 s for each phase.",
+    ),
+    Setting(
+        name="keep_body", default="256KB", unit="SIZE", group="worker", read=size,
+        text="So much of an answer's body is kept.",
+    ),
+    Setting(
+        name="keep_ended", default="7d", unit="D", group="worker", read=required,
+        text="How long completed and cancelled deliveries are kept.",
+    ),
+    Setting(
+        name="keep_failed", default="30d", unit="D", group="worker", read=required,
+        text="How long failed deliveries are kept.",
+    ),
+    Setting(
+        name="callback_secrets", default=None, unit="whsec_...", group="worker", read=_text, several=True, secret=True,
+        text="What callbacks are signed with, the newest first; without it there are no callbacks.",
+    ),
+    Setting(
+        name="drain", default="30s", unit="D", group="worker", read=required,
+        text="How long attempts under way may take at the end.",
+    ),
+    Setting(
+        name="url", default="http://127.0.0.1:3000", unit="URL", group="client", read=_text,
+        text="Where the service is.",
+    ),
+    Setting(
+        name="token", default=None, unit="TOKEN", group="client", read=_text, secret=True,
+        text="What the service knows this program by.",
+    ),
+    Setting(
+        name="log", default="text", unit="text|json|off", group="log", read=_log,
+        text="How lines on standard error look; json has one for each request of the API too.",
+    ),
+)  # fmt: skip
+
+
+def rows(*groups: Group) -> list[Setting]:
+    """Return the settings of some groups."""
+    return [row for row in TABLE if row.group in groups]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one source says.
+
+    Args:
+        values: text, or several, by name of the setting.
+        label: what a setting is called there, for messages.
+    """
+
+    values: Mapping[str, str | Sequence[str]]
+    label: Callable[[Setting], str]
+
+
+def resolve(wanted: Iterable[Setting], sources: Sequence[Said]) -> dict[str, Any]:
+    """Return checked values by name.
+
+    Args:
+        wanted: the settings.
+        sources: the strongest first.
+
+    Raises:
+        OptionsError: a value cannot be used; the message names its source.
+    """
+    found: dict[str, Any] = {}
+    for row in wanted:
+        said = next((source for source in sources if row.name in source.values), None)
+        given = row.default if said is None else said.values[row.name]
+        label = row.name if said is None else said.label(row)
+        if given is None:
+            found[row.name] = [] if row.several else None
+        elif row.several:
+            parts = given.split(",") if isinstance(given, str) else given
+            found[row.name] = [_read(row, part, label) for part in parts if part.strip()]
+        else:
+            found[row.name] = _read(row, given if isinstance(given, str) else given[-1], label)
+    return found
+
+
+def from_flags(given: Mapping[str, str | Sequence[str] | None]) -> Said:
+    """Return what the command line says; None and [] mean nothing."""
+    return Said({name: value for name, value in given.items() if value}, lambda row: str(row.flag))
+
+
+def from_environment(environ: Mapping[str, str], where: str = "") -> Said:
+    """Return what variables say; a blank one says nothing.
+
+    Args:
+        environ: the variables.
+        where: the file that they stand in, for messages.
+    """
+    values = {row.name: environ[row.variable] for row in TABLE if environ.get(row.variable, "").strip()}
+    return Said(values, lambda row: f"{row.variable} (in {where})" if where else row.variable)
+
+
+def from_dotenv(path: Path) -> Said:
+    """Return what a `.env` file says; nothing when there is none.
+
+    Lines are NAME=VALUE, also after `export`; quotes around a value are taken off; # begins a comment on a line of its own.
+
+    Raises:
+        OptionsError: a line is none of these, or the file cannot be read.
+    """
+    if not path.is_file():
+        return from_environment({})
+    found: dict[str, str] = {}
+    for number, line in enumerate(_content(path, ".env").splitlines(), 1):
+        plain = line.strip()
+        if not plain or plain.startswith("#"):
+            continue
+        match = _LINE.fullmatch(plain)
+        if match is None:
+            raise OptionsError(f"{path}:{number}", None, "NAME=VALUE", secret=True)
+        name, value = match[1], match[2].strip()
+        found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return from_environment(found, str(path))
+
+
+def from_toml(path: Path) -> Said:
+    """Return what a TOML file says, in its table [comity] or at its top.
+
+    Raises:
+        OptionsError: it cannot be read, or has a name that no setting has.
+    """
+    try:
+        told: Any = tomllib.loads(_content(path, "--config"))
+    except tomllib.TOMLDecodeError as error:
+        raise OptionsError("--config", str(path), "a TOML file", reason=str(error)) from None
+    told = told.get("comity", told)
+    if not isinstance(told, dict):
+        raise OptionsError("--config", str(path), "a TOML file with a table [comity]")
+    check_names(str(path), told, [row.name for row in TABLE])
+    values = {
+        name: [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
+        for name, value in told.items()
+    }
+    return Said(values, lambda row: f"{row.name} (in {path})")
+
+
+def _read(row: Setting, text: str, label: str) -> Any:
+    try:
+        return row.read(text, label)
+    except OptionsError as error:
+        if row.secret:
+            raise OptionsError(label, None, error.allowed, secret=True) from None
+        raise
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _content(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionsError(option, str(path), "a file that can be read", reason=str(error)) from None

@@ -1,0 +1,168 @@
+"""`comity serve` and the commands that ask it, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from comity.testing.upstream import Upstream
+from tests.bulk.harness import comity, started
+
+
+@pytest.fixture
+def upstream():
+    with Upstream() as server:
+        yield server
+
+
+@contextmanager
+def served(directory, *arguments, **environ):
+    """Run the service in a directory; give the environment that leads to it."""
+    own = ("--port", "0", "--allow", "127.0.0.0/8", *arguments)
+    with started("serve", *own, cwd=directory, env=os.environ | environ) as process:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        yield process, os.environ | {"COMITY_URL": json.loads(line)["url"]}
+
+
+def lines(done):
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_what_is_submitted_is_delivered_and_survives_a_restart(tmp_path, upstream):
+    """NP-001, NP-024, NP-026, NP-028, NP-030: the worker starts with the server and stops with it."""
+    flaky = f"{upstream.url}/flaky/a?fail=1&code=500"
+    with served(tmp_path) as (process, env):
+        fields = {"url": flaky, "method": "POST", "body": "hello", "backoffMs": 100}
+        (tmp_path / "in.jsonl").write_text(json.dumps(fields) + "\n")
+        (made,) = lines(comity("submit", "--file", tmp_path / "in.jsonl", env=env))
+        (done,) = lines(comity("submit", f"{upstream.url}/echo", "-d", "x", "-H", "X-A: 1", "--wait", env=env))
+        assert (done["status"], json.loads(done["result"]["body"])["body"]["text"]) == ("completed", "x")
+        number = made["accepted"]["id"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    with served(tmp_path) as (process, env):
+        (told,) = lines(comity("get", f"{env['COMITY_URL']}/requests/{number}", "-H", "Prefer: wait=60", env=env))
+        assert told["status"] == "completed"
+        assert [each["statusCode"] for each in told["attempts"]] == [500, 200]
+        assert told["attemptCount"] == 2
+        assert {each["id"] for each in lines(comity("ls", "--status", "completed", env=env))} == {number, done["id"]}
+        assert lines(comity("show", number, env=env)) == [told]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_a_client_error_is_not_retried(tmp_path, upstream):
+    """NP-025, NP-016: one attempt, and the error is seen."""
+    with served(tmp_path) as (_, env):
+        done = comity("submit", f"{upstream.url}/status/404", "--wait", env=env)
+        told = json.loads(done.stdout)
+        assert (done.returncode, told["status"], told["lastError"], told["attemptCount"]) == (
+            1,
+            "failed",
+            "HTTP 404",
+            1,
+        )
+
+
+def test_deliveries_and_lanes_are_operated_on_from_a_shell(tmp_path):
+    with served(tmp_path) as (_, env):
+        (made,) = lines(comity("submit", "http://127.0.0.1:9/", "--delay", "1h", env=env))
+        number = made["id"]
+        assert lines(comity("cancel", number, env=env))[0]["status"] == "cancelled"
+        assert lines(comity("lanes", "http://127.0.0.1:9", "--pause", "--rate", "5/s", env=env))[0]["paused"] is True
+        assert lines(comity("lanes", env=env))[0]["limits"] == {"rate": ["5/s"]}
+        assert lines(comity("replay", "--status", "cancelled", env=env)) == [{"count": 1}]
+        assert lines(comity("retry", number, env=env))[0]["status"] == "pending"
+        with started("tail", "--after", "0", env=env) as tail:
+            assert json.loads(tail.stdout.readline())["kind"] == "pending"
+        refused = comity("cancel", "none", env=env)
+        assert (refused.returncode, refused.stderr) == (1, "comity cancel: 404: there is no such delivery\n")
+        assert comity("replay", env=env).returncode == 2
+        assert comity("submit", env=env).returncode == 2
+
+
+def test_the_guard_keeps_deliveries_from_what_is_not_allowed(tmp_path):
+    with served(tmp_path) as (_, env):
+        refused = comity("submit", "http://10.0.0.1/", env=env)
+        assert (refused.returncode, "private use" in refused.stderr) == (1, True)
+
+
+def test_tokens_let_in_those_who_have_one(tmp_path):
+    (tmp_path / "tokens").write_text("me admin 0123456789abcdef\n")
+    with served(tmp_path, "--token-file", "tokens") as (_, env):
+        assert comity("ls", env=env).returncode == 1
+        assert lines(comity("ls", env=env | {"COMITY_TOKEN": "0123456789abcdef"})) == []
+
+
+def test_each_request_is_a_line_of_json_when_asked_for(tmp_path):
+    with served(tmp_path, "--log", "json") as (process, env):
+        assert comity("show", "hunter2", env=env).returncode == 1
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    told = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    assert [(each["method"], each["path"], each["status"]) for each in told if "path" in each] == [
+        ("GET", "/requests/{id}", 404)
+    ]
+    assert "hunter2" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--host", "0.0.0.0"), 2, "--token-file"),
+        (("--port", "x"), 2, "--port='x'"),
+        (("--store", "mysql://x"), 2, "sqlite:///FILE"),
+        (("--store", "sqlite:///none/x.db"), 1, "none/x.db"),
+        (("--allow", "a b"), 2, "a b"),
+        (("--rate", "fast"), 2, "rate='fast'"),
+        (("--config", "none.toml"), 2, "none.toml"),
+        (("--token-file", "none"), 2, "none"),
+        (("--host", "198.51.100.1", "--token-file", "tokens"), 1, "cannot listen"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_reason(tmp_path, arguments, code, said):
+    (tmp_path / "tokens").write_text("me admin 0123456789abcdef\n")
+    done = comity("serve", *arguments, cwd=tmp_path)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_an_older_store_waits_for_its_migration(tmp_path):
+    """NP-034: a schema changes only by explicit migrations."""
+    from comity.store.sqlite.migrations import migrate
+
+    migrate(tmp_path / "comity.db", to=1)
+    done = comity("serve", "--port", "0", cwd=tmp_path)
+    assert (done.returncode, "migrate" in done.stderr) == (1, True)
+    assert comity("migrate", cwd=tmp_path).stdout.startswith("applied 0002")
+    assert comity("migrate", cwd=tmp_path).stdout == "up to date\n"
+
+
+def test_a_worker_alone_works_until_it_is_stopped(tmp_path):
+    with started("worker", cwd=tmp_path) as process:
+        assert "made the store" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
+    well = comity("doctor", cwd=tmp_path)
+    assert (well.returncode, "error" in well.stdout) == (0, False)
+    (tmp_path / "comity.db").write_bytes(b"no database at all, but long enough to be looked at" * 20)
+    (tmp_path / "tokens").write_text("me admin 0123456789abcdef\n")
+    (tmp_path / "tokens").chmod(0o644)
+    secrets = {"COMITY_CALLBACK_SECRETS": "hunter2"}
+    ill = comity("doctor", "--token-file", "tokens", cwd=tmp_path, env=os.environ | secrets)
+    levels = {line.split()[1].rstrip(":"): line.split()[0] for line in ill.stdout.splitlines()}
+    assert (ill.returncode, levels["store"], levels["callbacks"], levels["everybody"]) == (
+        1,
+        "error",
+        "error",
+        "warning",
+    )
+    assert "hunter2" not in ill.stdout

@@ -1,0 +1,102 @@
+"""ServiceClient: what it asks and how it waits, both ways."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity.errors import StatusError, TimedOut
+from comity.service import AsyncServiceClient, ServiceClient
+from comity.web.security import Tokens
+from tests.web.stage import LANE, staged
+
+
+@pytest.fixture
+async def api(tmp_path):
+    async with staged(tmp_path) as served:
+        yield served
+
+
+def everything(service):
+    """Use each method of a blocking client once; return what is worth a look."""
+    made = service.submit("https://api.example/x", method="PUT", body="b", max_retries=2, delay="1h")
+    again = service.submit("https://api.example/x", body="b", idempotency_key="k")
+    lines = [{"url": "https://api.example/x", "method": "GET"}, {"url": "nowhere", "method": "GET"}]
+    many = list(
+        service.submit_many([*lines, {"url": "https://api.example/x", "method": "GET", "idempotency_key": "k"}])
+    )
+    retried = service.retry(made["id"])
+    cancelled = service.cancel(made["id"])
+    waited = service.wait(made["id"])
+    replayed = service.replay(made["id"])
+    service.cancel(made["id"])
+    return {
+        "status": service.get(made["id"])["status"],
+        "max": retried["maxRetries"],
+        "ends": [cancelled["status"], waited["status"], replayed["status"]],
+        "many": ["accepted" in each for each in many],
+        "attempts": service.attempts(again["id"]),
+        "result": service.result(again["id"])["status"],
+        "listed": [each["status"] for each in service.deliveries(status="cancelled")],
+        "all": len(list(service.deliveries(limit=1))),
+        "count": service.replay_all(status="cancelled"),
+        "lane": service.change_lane(LANE, paused=True, limits={"rate": "5/s"})["limits"],
+        "lanes": [each["key"] for each in service.lanes()],
+        "event": next(service.events(after=0))["kind"],
+    }
+
+
+async def test_a_program_without_an_event_loop_can_do_everything(api):
+    def work():
+        with ServiceClient(api.url) as service:
+            return everything(service)
+
+    assert await asyncio.to_thread(work) == {
+        "status": "cancelled", "max": 2, "ends": ["cancelled", "cancelled", "pending"], "many": [True, False, False],
+        "attempts": [], "result": "pending", "listed": ["cancelled"], "all": 3, "count": 1, "lane": {"rate": "5/s"},
+        "lanes": [LANE], "event": "pending",
+    }  # fmt: skip
+
+
+async def test_an_event_loop_waits_for_an_end_as_the_service_hints(api):
+    """NP-044: it looks again by nextPollMs; here an end comes while the service waits with it."""
+    async with AsyncServiceClient(api.url) as service:
+        made = await service.submit("https://api.example/x")
+        asked = asyncio.create_task(service.get(made["id"], wait=60))
+        await api.waited_for()
+        await api.deliver()
+        assert (await asked)["status"] == "completed"
+        assert (await service.wait(made["id"]))["result"]["body"] == "fine"
+
+
+async def test_a_wait_has_a_deadline(api):
+    async with AsyncServiceClient(api.url) as service:
+        made = await service.submit("https://api.example/x", delay=3600)
+        with pytest.raises(TimedOut):
+            await service.wait(made["id"], deadline=1)
+
+
+async def test_a_refusal_is_a_status_error_with_the_problem(api):
+    async with AsyncServiceClient(api.url) as service:
+        with pytest.raises(StatusError) as refused:
+            await service.submit("nowhere")
+    assert (refused.value.status_code, '"field":"url"' in refused.value.body) == (422, True)
+
+
+async def test_a_token_is_sent(tmp_path):
+    async with (
+        staged(tmp_path, tokens=Tokens(["me admin 0123456789abcdef"])) as api,
+        AsyncServiceClient(api.url, token="0123456789abcdef") as service,
+    ):
+        made = await service.submit("https://api.example/x")
+        assert [each["id"] async for each in service.deliveries()] == [made["id"]]
+
+
+async def test_events_are_followed_on_an_event_loop(api):
+    async with AsyncServiceClient(api.url) as service:
+        made = await service.submit("https://api.example/x")
+        events = service.events(after=0)
+        assert (await anext(events))["delivery"] == made["id"]
+        await events.aclose()
+        assert [each["key"] async for each in service.lanes()] == [LANE]

@@ -1,0 +1,102 @@
+"""Settings: which source wins, and what a mistake says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from comity.errors import OptionsError
+from comity.settings import TABLE, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+
+
+def sources(tmp_path, flags=None, environ=None, dotenv="", toml=""):
+    (tmp_path / ".env").write_text(dotenv)
+    (tmp_path / "c.toml").write_text(toml)
+    return [
+        from_flags(flags or {}),
+        from_environment(environ or {}),
+        from_dotenv(tmp_path / ".env"),
+        from_toml(tmp_path / "c.toml"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "port"),
+    [
+        ({}, 3000),
+        ({"toml": "port = 4"}, 4),
+        ({"toml": "[comity]\nport = 4", "dotenv": "COMITY_PORT=3"}, 3),
+        ({"toml": "port = 4", "dotenv": "COMITY_PORT=3", "environ": {"COMITY_PORT": "2"}}, 2),
+        ({"dotenv": "COMITY_PORT=3", "environ": {"COMITY_PORT": "2"}, "flags": {"port": "1"}}, 1),
+        ({"dotenv": "COMITY_PORT=3", "environ": {"COMITY_PORT": " "}, "flags": {"port": None}}, 3),
+    ],
+)
+def test_flags_win_over_the_environment_over_dotenv_over_toml(tmp_path, said, port):
+    """NP-035, NP-036: configured by environment file; the port is 3000 by default."""
+    assert resolve(rows("api"), sources(tmp_path, **said))["port"] == port
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [
+        ({"flags": {"port": "x"}}, "--port="),
+        ({"environ": {"COMITY_PORT": "x"}}, "COMITY_PORT="),
+        ({"dotenv": "COMITY_PORT=x"}, "COMITY_PORT (in "),
+        ({"toml": "port = 'x'"}, "port (in "),
+    ],
+)
+def test_a_mistake_names_its_source_and_value(tmp_path, said, label):
+    with pytest.raises(OptionsError) as refused:
+        resolve(rows("api"), sources(tmp_path, **said))
+    assert str(refused.value).startswith(label)
+    assert "'x'" in str(refused.value)
+
+
+def test_a_dotenv_file_may_quote_export_and_comment(tmp_path):
+    dotenv = "# where\nexport COMITY_STORE='sqlite:///a b.db'\n\nOTHER=1\nCOMITY_ALLOW = 10.0.0.0/8,hooks.example\n"
+    found = resolve(rows("store", "worker"), sources(tmp_path, dotenv=dotenv))
+    assert (found["store"], found["allow"]) == ("sqlite:///a b.db", ["10.0.0.0/8", "hooks.example"])
+
+
+def test_several_values_come_as_flags_or_lists(tmp_path):
+    assert resolve(rows("worker"), sources(tmp_path, flags={"allow": ["a.example", "b.example"]}))["allow"] == [
+        "a.example", "b.example"
+    ]  # fmt: skip
+    assert resolve(rows("worker"), sources(tmp_path, toml='allow = ["a.example"]\nallow_metadata = true'))["allow"] == [
+        "a.example"
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken", [{"dotenv": "COMITY_PORT"}, {"toml": "prot = 1"}, {"toml": "port ="}, {"toml": "comity = 1"}]
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, broken):
+    with pytest.raises(OptionsError):
+        sources(tmp_path, **broken)
+
+
+def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
+    assert from_dotenv(tmp_path / ".env").values == {}
+    with pytest.raises(OptionsError, match=r"none\.toml"):
+        from_toml(tmp_path / "none.toml")
+
+
+def test_a_secret_has_no_flag_and_is_not_told(tmp_path):
+    assert [row.flag for row in TABLE if row.secret] == [None, None]
+    found = resolve(rows("client"), sources(tmp_path, environ={"COMITY_TOKEN": "hunter2"}))
+    assert found["token"] == "hunter2"
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_every_default_can_be_read(row):
+    if row.default is not None:
+        row.read(row.default, row.name)
+
+
+def test_the_document_has_every_setting_with_its_default():
+    text = (Path(__file__).parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
+    text = text.partition("\n## Settings\n")[2]
+    told = dict(re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\| (?:`([^`]*)`)? *\|", text, re.MULTILINE))
+    assert told == {row.name: row.default or "" for row in TABLE}
