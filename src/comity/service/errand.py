@@ -96,7 +96,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Errand:
-    """One of them.
+    """One of them; it sets out at once.
 
     Args:
         setting: what it has in common with others.
@@ -104,6 +104,9 @@ class Errand:
         origins: of the worker.
         lease: the worker's, and until when it surely lasts, ns on the engine's clock.
         shift: what the store's clock is ahead of the engine's, ns.
+
+    Attributes:
+        task: what it runs in.
     """
 
     def __init__(
@@ -117,24 +120,23 @@ class Errand:
         self._over = 0
         self._ending = False
         self._cut: Cut | None = None
-        self._task: asyncio.Task[None] | None = None
+        self.task = asyncio.get_running_loop().create_task(self._run(), name=f"errand {claim.id}")
 
     @property
     def under_way(self) -> bool:
         """Whether its attempt has begun; before that it can be given back without a trace."""
         return self._slot is not None
 
-    def start(self) -> asyncio.Task[None]:
-        """Set out."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"errand {self.claim.id}")
-        return self._task
+    def cut(self, why: Cut) -> asyncio.Task[None]:
+        """Cut it short, and return its task, which is over soon.
 
-    def cut(self, why: Cut) -> None:
-        """Cut it short; one whose attempt is over is left to tell the store so, unless the lease is lost."""
-        if self._task is not None and (self._cut is None or why == "lost"):
+        One whose attempt is over is left to tell the store so, unless the lease is lost.
+        """
+        if self._cut is None or why == "lost":
             self._cut = why
             if not self._ending or why == "lost":
-                self._task.cancel()
+                self.task.cancel()
+        return self.task
 
     async def _run(self) -> None:
         try:
@@ -152,7 +154,7 @@ class Errand:
 
     async def _go(self) -> Tell:
         """Return what the store is to be told."""
-        origin = self._origins.get(self.claim.origin)
+        origin = await self._origins.get(self.claim.origin)
         if origin is None:
             return self._back()
         try:

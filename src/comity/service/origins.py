@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 
 import msgspec
 
@@ -91,8 +91,11 @@ class Origins:
         self._lanes: dict[str, Gate | None] = {}
         self._loading = asyncio.Lock()
 
-    def get(self, name: str) -> OwnedOrigin | None:
-        """Return an origin, None when it is not owned."""
+    async def get(self, name: str) -> OwnedOrigin | None:
+        """Return an origin, when its limits are not just being changed; None when it is not owned."""
+        if self._loading.locked():
+            async with self._loading:
+                pass
         return self._owned.get(name)
 
     def __len__(self) -> int:
@@ -116,12 +119,20 @@ class Origins:
                     self._lanes[key] = await self._lane_gate(key, origin)
         return self._lanes[key]
 
-    async def reload(self, lane: str) -> None:
-        """Take over the limits that were set for a lane; what is under way ends under the old ones."""
-        self._lanes.pop(lane, None)
-        found = await self._store.lane(lane) if lane in self._owned else None
-        if found is not None:
-            self._owned[lane] = await self._begin(found.origin)
+    async def reload(self, lane: str, clear: Callable[[], Awaitable[None]]) -> None:
+        """Take over the limits that were set for a lane; what is under way ends under the old ones.
+
+        Args:
+            lane: which.
+            clear: takes everybody out of the old limits' queue, so that each send to come is either told of by the store by
+                now or comes under the new ones.
+        """
+        async with self._loading:
+            await clear()
+            self._lanes.pop(lane, None)
+            found = await self._store.lane(lane) if lane in self._owned else None
+            if found is not None:
+                self._owned[lane] = await self._begin(found.origin)
 
     def lift(self, name: str) -> None:
         """End pause and block of an origin, if it is owned."""

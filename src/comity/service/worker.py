@@ -15,6 +15,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -70,14 +71,14 @@ class Worker:
         self._setting, self._options = setting, options or WorkerOptions()
         self._store, self._clock = setting.store, setting.clock
         self._name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self._wake = asyncio.Event()
+        self._wake, self._caught_up = asyncio.Event(), asyncio.Event()
         self._errands: dict[str, Errand] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._grace: float | None = None
         self._lease: Lease | None = None
         self._lasts_until = self._shift = 0
-        self._due = 0
+        self._due = self._seen = 0
 
     @property
     def held(self) -> int:
@@ -122,6 +123,7 @@ class Worker:
     # ---- the lease ------------------------------------------------------------------------------
 
     async def _register(self) -> None:
+        self._seen = await self._store.last_event()
         asked = self._clock.now()
         self._lease = await self._store.register(self._name, self._options.lease)
         await self._note(self._lease, asked)
@@ -175,6 +177,7 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
             self._wake.clear()
+            await self._catch_up()
             free = self._options.slots - len(self._errands)
             if free > 0 and await self._take(free):
                 continue
@@ -200,9 +203,8 @@ class Worker:
         for claim in claimed.claims:
             errand = Errand(self._setting, claim, self._origins, self._standing, self._shift)
             self._errands[claim.id] = errand
-            task = errand.start()
-            self._tasks.add(task)
-            task.add_done_callback(self._over(claim.id, errand))
+            self._tasks.add(errand.task)
+            errand.task.add_done_callback(self._over(claim.id, errand))
         return bool(claimed.claims)
 
     def _over(self, delivery: str, errand: Errand) -> Callable[[asyncio.Task[None]], None]:
@@ -230,30 +232,44 @@ class Worker:
     # ---- what others say ------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Follow the events: there is work, or somebody changed what this worker has in hand."""
-        seen = await self._store.last_event()
+        """Wake whoever claims when there is news: work, or somebody changed what this worker has in hand."""
         while True:
-            await self._store.newer(seen)
-            while page := await self._store.events(seen, _PAGE):
-                seen = page[-1].seq
-                for event in page:
-                    await self._heed(event)
+            self._caught_up.clear()
+            await self._store.newer(self._seen)
             self._wake.set()
+            await self._caught_up.wait()
+
+    async def _catch_up(self) -> None:
+        """Heed what happened, before anything more is claimed: what is submitted after a change comes under that change."""
+        while page := await self._store.events(self._seen, _PAGE):
+            for event in page:
+                await self._heed(event)
+            self._seen = page[-1].seq
+        self._caught_up.set()
 
     async def _heed(self, event: Event) -> None:
         match event.kind:
             case "cancelling" if event.delivery is not None:
                 self._cancel(event.delivery)
             case "lane.limits" if event.lane is not None:
-                await self._origins.reload(event.lane)
+                await self._origins.reload(event.lane, partial(self._call_back, event.lane))
             case "lane.paused" if event.lane is not None:
-                for errand in list(self._errands.values()):
-                    if errand.claim.lane == event.lane and not errand.under_way:
-                        errand.cut("stopped")
+                await self._call_back(event.lane)
             case "origin.unblocked" if event.origin is not None:
                 self._origins.lift(event.origin)
             case _:
                 pass
+
+    async def _call_back(self, lane: str) -> None:
+        """Give back what waits for its turn in a lane, or at the origin that is called as it."""
+        waiting = [
+            errand
+            for errand in self._errands.values()
+            if lane in {errand.claim.lane, errand.claim.origin} and not errand.under_way
+        ]
+        tasks = [errand.cut("stopped") for errand in waiting]
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _sweep(self) -> None:
         """Give up origins that have nothing to do."""
