@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from comity import Policy, Rate
+import pytest
+
+from comity import OptionsError, Policy, Rate
 from comity.cli.simulation import simulate
 from tests.bulk.harness import comity
 
@@ -48,6 +50,16 @@ def test_adaptive_control_finds_a_hidden_limit_and_what_it_found_is_told():
     assert 36 < done.spans[-1].host.rate < 44
     assert "learned   about " in text
     assert "rate law" in text
+
+
+def test_a_budget_bounds_the_requests_that_take_of_it():
+    done = simulate("latency 5ms", Policy(rate="1000 tokens/10s"), 30, cost={"tokens": 100})
+    assert 20.0 < done.took / 1e9 < 20.3
+
+
+def test_a_rate_that_no_request_takes_of_is_refused_as_it_would_bound_nothing():
+    with pytest.raises(OptionsError, match="give --cost tokens="):
+        simulate("latency 5ms", Policy(rate=["9/s", "1000 tokens/10s"]), 30, cost={"words": 1})
 
 
 def test_the_command_prints_the_sum_and_exits_by_it():

@@ -23,6 +23,9 @@ def simulate(
     rate: Annotated[
         list[str], typer.Option(metavar="R", help="At most so many: 50/5s, 5000/h. Repeatable; all of them hold.")
     ] = _LISTS,
+    cost: Annotated[
+        str, typer.Option(metavar="COST", help="What each takes of the rates: 5, or by budget tokens=1200.")
+    ] = "1",
     concurrency: Annotated[str | None, typer.Option(metavar="N", help="At most so many at once.  [10]")] = None,
     min_gap: Annotated[str | None, typer.Option(metavar="D", help="At least so long between two starts.")] = None,
     measured: Annotated[str, typer.Option(metavar="client|server", help="Where a rate holds.")] = "client",
@@ -61,7 +64,7 @@ def simulate(
             adaptive=adaptive,
             measured=parsing.measured(measured),
         ).replace(retry_budget=parsing.BULK)
-        simulation = play(upstream, policy, requests, seed=seed)
+        simulation = play(upstream, policy, requests, cost=parsing.cost(cost), seed=seed)
     except OptionsError as error:
         loops.refuse("simulate", error)
     for line in simulation.lines():

@@ -13,6 +13,7 @@ from comity.bulk.found import found, rate_text
 from comity.client.async_client import AsyncClient
 from comity.client.response import Response
 from comity.engine.stats import HostStats
+from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.testing.model import Model
@@ -120,30 +121,38 @@ class Simulation:
             before = span.until
 
 
-def simulate(upstream: str, policy: Policy, requests: int, *, seed: int = 0) -> Simulation:
+def simulate(
+    upstream: str, policy: Policy, requests: int, *, cost: int | dict[str, int] = 1, seed: int = 0
+) -> Simulation:
     """Send so many requests, all wanted at once, through a real client to a model, in virtual time.
 
     Args:
         upstream: what it bears; see `comity.testing.model.conditions`.
         policy: of the client.
         requests: how many.
+        cost: of each, in requests or by budget.
         seed: of all that is left to chance.
 
     Raises:
-        OptionsError: the upstream's text cannot be read.
+        OptionsError: the upstream's text cannot be read, the cost can never start, or a rate counts what nothing takes.
     """
+    idle = policy.budgets - {"requests", *(cost if isinstance(cost, dict) else ())}
+    if idle:
+        raise OptionsError(
+            "--rate", min(idle), reason="no request takes of that budget", hint=f"give --cost {min(idle)}=1200"
+        )
     random.seed(seed)  # the client's own draws: this process does nothing else
     clock = VirtualClock()
     simulation = Simulation(Model(upstream, clock, seed=seed), requests, policy.concurrency)
-    clock.run(_run(simulation, policy, clock))
+    clock.run(_run(simulation, policy, clock, cost))
     return simulation
 
 
-async def _run(simulation: Simulation, policy: Policy, clock: VirtualClock) -> None:
+async def _run(simulation: Simulation, policy: Policy, clock: VirtualClock, cost: int | dict[str, int]) -> None:
     script, began = ScriptedTransport(simulation.model), clock.now()
     async with AsyncClient("http://upstream", policy=policy, clock=clock, transport=script, raise_for="never") as api:
         watch = asyncio.create_task(_watch(simulation, api, clock, began))
-        async for answer in api.map(("/" for _ in range(simulation.requests)), errors="return"):
+        async for answer in api.map(("/" for _ in range(simulation.requests)), errors="return", cost=cost):
             _note(simulation, answer)
             script.requests.clear()
         watch.cancel()
