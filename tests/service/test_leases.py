@@ -23,7 +23,7 @@ from comity.service.worker import Worker, WorkerOptions
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from comity.testing.upstream import Upstream
-from tests.service.running import LOOPBACK, Bench, Failing
+from tests.service.running import LIMIT, LOOPBACK, Bench, Failing
 
 HOUR = 3600 * NS
 
@@ -49,10 +49,11 @@ class Leased(Bench):
         self.clock = clock
 
     @asynccontextmanager
-    async def worker(self, *, lease=HOUR, store=None, policy=None, patience=5 * NS, grace=0.0):
+    async def worker(self, *, lease=HOUR, store=None, policy=None, patience=5 * NS, sweep=HOUR, grace=0.0):
         transport = AiohttpTransport(guard=LOOPBACK)
         setting = Setting(store=store or self.store, transport=transport, clock=self.clock, patience=patience)
-        options = WorkerOptions(slots=8, lease=lease, policy=policy or Policy(concurrency=8, learn_gap=False))
+        policy = policy or Policy(concurrency=8, learn_gap=False)
+        options = WorkerOptions(slots=8, lease=lease, policy=policy, sweep=sweep)
         worker = Worker(setting, options)
         task = asyncio.create_task(worker.run())
         try:
@@ -61,6 +62,12 @@ class Leased(Bench):
             worker.drain(grace)
             await task
             await transport.aclose()
+
+    async def until(self, holds):
+        """Read the store until something holds that it tells nobody of."""
+        async with asyncio.timeout(LIMIT):
+            while not holds():
+                await self.store.counts()
 
     async def elsewhere(self):
         """Let the worker do a whole delivery to somewhere else, in the time of which it would have done others too."""
@@ -298,3 +305,70 @@ async def test_a_lane_may_have_fewer_in_flight_than_its_origin(work):
         for each in numbers:
             assert (await work.end(each)).state == "completed"
     assert work.upstream.stats().total.max_in_flight == 1
+
+
+async def test_a_lease_that_cannot_be_renewed_is_renewed_a_little_later(work):
+    """One refusal of the store costs nothing: the lease lasts for two more tries."""
+    store = Failing(work.store, "renew", 1)
+    async with work.worker(lease=3 * NS, store=store):
+        number = await work.submit("/delay/1500")
+        assert (await work.end(number)).attempts == 1
+    assert store.left == 0
+
+
+async def test_a_worker_whose_lease_cannot_be_renewed_in_time_begins_anew(work, caplog):
+    """WC-01: it does not wait to be told that others have got what it held."""
+    delivery = await work.submit("/flaky/a?fail=1&code=hang")
+    store = Failing(work.store, "renew", 1_000_000)
+    async with work.worker(lease=60 * NS, store=store):
+        await work.upstream.until(lambda up: len(up.log) == 1)
+    async with work.worker(lease=NS // 5, store=store):
+        await work.upstream.until(lambda up: len(up.log) == 2)
+        await work.until(lambda: "begins anew" in caplog.text)
+        store.left = 0
+        await Rescuer(work.store).round()
+        assert (await work.end(delivery)).state == "completed"
+
+
+async def test_who_waits_when_the_host_is_blocked_or_the_deadline_comes_goes_back(work):
+    """A claim waits for its turn only as long as it may: the row waits on, or fails by its deadline."""
+    number = await work.submit("/delay/300?n=1")
+    deadline = await work.store.now() + NS // 5
+    late = await work.submit("/ok/late", deadline=deadline)
+    async with work.worker(policy=Policy(concurrency=1), patience=20 * NS):
+        assert (await work.end(number)).state == "completed"
+        found = await work.end(late)
+    assert (found.state, found.reason, found.attempts) == ("failed", "deadline", 0)
+
+
+async def test_a_turn_that_does_not_come_for_no_reason_that_names_a_time_goes_back_for_a_second(work):
+    """A slot is not held for ever by what waits behind a slow answer."""
+    slow = await work.submit("/delay/400")
+    waiting = await work.submit("/ok/1")
+    async with work.worker(policy=Policy(concurrency=1), patience=NS // 20) as worker:
+        await work.upstream.until(lambda up: len(up.log) == 1)
+        await work.until(lambda: worker.held == 1)
+        assert (await work.store.get(waiting)).attempts == 0
+        assert (await work.end(slow)).state == "completed"
+        assert (await work.end(waiting)).state == "completed"
+
+
+async def test_origins_with_nothing_to_do_are_given_up(work):
+    """Another worker may have them then; one with something to remember stays."""
+    await work.submit("/ok/1")
+    async with work.worker(sweep=NS // 100):
+        async with asyncio.timeout(LIMIT):
+            seen = 0
+            while "origin.released" not in [each.kind for each in await work.store.events(0)]:
+                await work.store.newer(seen)
+                seen = await work.store.last_event()
+        assert (await work.end(await work.submit("/ok/2"))).state == "completed"
+
+
+async def test_limits_that_cannot_be_used_are_told_and_the_default_ones_hold(work, caplog):
+    """Whoever sets limits checks them; another version may have been easier on them."""
+    number = await work.submit("/ok/1")
+    await work.store.change_lane(work.upstream.url, limits=b'{"rate":"often"}')
+    async with work.worker():
+        assert (await work.end(number)).state == "completed"
+    assert "cannot be used, the default ones hold" in caplog.text

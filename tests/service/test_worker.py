@@ -206,6 +206,18 @@ async def test_callbacks_are_submitted_once_however_often_the_service_starts(wor
     assert sum(lane.counts.completed for lane in lanes if lane.key.startswith("callbacks ")) == 3
 
 
+async def test_a_callback_that_cannot_be_sent_is_told_and_holds_up_no_other(work, caplog):
+    """Whoever takes a submission in checks it; another version may have been easier on it."""
+    bad = await work.submit("/ok/1", terms={"callback_url": "nowhere"})
+    unreadable = await work.submit("/ok/2", headers=b"{}")
+    good = await work.submit("/ok/3", terms={"callback_url": work.upstream.url + "/ok/told"})
+    async with work.service(secrets=[new_secret()]):
+        for each in (bad, unreadable, good):
+            await work.end(each)
+        await work.upstream.until(lambda up: len(up.arrivals("/ok/told")) == 1)
+    assert f"the callback of {bad} cannot be sent" in caplog.text
+
+
 async def test_a_restart_does_not_refill_a_limit(work):
     """The attempts of before count against the rate of the next worker."""
     policy = Policy(rate="3/1h", concurrency=10)
