@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import msgspec
 import typer
 
 from comity.cli.loops import refuse
@@ -18,7 +17,7 @@ from comity.cli.streams import tell
 from comity.errors import ComityError
 
 if TYPE_CHECKING:
-    from comity.client.async_client import AsyncClient
+    from comity.service.client import AsyncServiceClient
 
 
 class Case(NamedTuple):
@@ -68,7 +67,7 @@ def demo(
 
 async def _deliver(folder: Path, backoff_ms: int) -> Mapping[str, dict[str, Any]]:
     """Return how each request ended; one that did not end in time is not there."""
-    from comity.client.async_client import AsyncClient
+    from comity.service.client import AsyncServiceClient
     from comity.testing.upstream import Upstream
 
     ends: dict[str, dict[str, Any]] = {}
@@ -78,18 +77,19 @@ async def _deliver(folder: Path, backoff_ms: int) -> Mapping[str, dict[str, Any]
             asyncio.timeout(_SPARE + slots * 1.2 * backoff_ms / 1_000),
             Upstream() as upstream,
             _service(folder) as url,
-            AsyncClient(url) as api,
+            AsyncServiceClient(url) as service,
         ):
             names = {}
             for name, case in CASES.items():
-                asked = {"url": upstream.url + case.path, "method": "POST", "body": name, "backoffMs": backoff_ms}
-                taken = await api.post("/requests", json=asked, idempotency_key=True)
-                names[taken.data["id"]] = name
-                print(f"POST /requests {taken.status_code}  {name:8} {case.path}", flush=True)
+                made = await service.submit(upstream.url + case.path, body=name, backoff_ms=backoff_ms)
+                names[made["id"]] = name
+                print(f"{name:8} {made['status']}  POST {case.path}", flush=True)
             print("\n    time  request  attempt  answer  since the attempt before")
-            await _follow(api, names, ends)
+            await _follow(service, names, ends)
     except TimeoutError:
         tell("comity demo: some requests did not end in time")
+    except ComityError as error:
+        tell(f"comity demo: {error}")
     return ends
 
 
@@ -116,18 +116,15 @@ async def _service(folder: Path) -> AsyncIterator[str]:
         yield await opened.enter_async_context(serving(app, host="127.0.0.1", port=0, before_end=feed.stop))
 
 
-async def _follow(api: AsyncClient, names: Mapping[str, str], ends: dict[str, dict[str, Any]]) -> None:
+async def _follow(service: AsyncServiceClient, names: Mapping[str, str], ends: dict[str, dict[str, Any]]) -> None:
     """Print each attempt when the service tells of its end, until all requests have ended."""
     began: datetime | None = None
-    async with api.stream("GET", "/events", headers={"Last-Event-ID": "0"}) as events:
-        async for line in events.iter_lines():
-            if not line.startswith("data: "):
-                continue
-            event = msgspec.json.decode(line.removeprefix("data: "))
+    async with aclosing(service.events(after=0)) as events:
+        async for event in events:
             name = names.get(event["delivery"])
             if name is None or event["attempt"] is None:
                 continue
-            told = (await api.get(f"/requests/{event['delivery']}")).data
+            told = await service.get(event["delivery"])
             began = began or datetime.fromisoformat(told["createdAt"])
             print(_line(name, told, event, began), flush=True)
             if event["kind"] in {"completed", "failed"}:
