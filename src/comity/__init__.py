@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from comity.client.tls import TLS as TLS
     from comity.client.token_source import TokenSource as TokenSource
     from comity.engine.limiter import Limiter as Limiter
-    from comity.engine.stats import Stats as Stats
+    from comity.engine.stats import HostStats as HostStats, Stats as Stats
     from comity.errors import (
         AuthFailed as AuthFailed,
         BadResponse as BadResponse,
@@ -87,7 +87,7 @@ _HOMES = {
     "comity.client.tls": ("TLS",),
     "comity.client.token_source": ("TokenSource",),
     "comity.engine.limiter": ("Limiter",),
-    "comity.engine.stats": ("Stats",),
+    "comity.engine.stats": ("HostStats", "Stats"),
     "comity.errors": (
         "AuthFailed",
         "BadResponse",

@@ -70,6 +70,11 @@ async def export(_request: web.Request) -> web.Response:
     return web.Response(text='{"id": 1}\n{"id": 2}\n{"id": 39}\n')
 
 
+async def messages(request: web.Request) -> web.Response:
+    assert (await request.json())["model"] in {"small", "large"}
+    return web.json_response({"content": [], "usage": {"input_tokens": 10, "output_tokens": 20}})
+
+
 async def busy(request: web.Request) -> web.Response:
     request.app[SEEN]["asked"] += 1
     assert request.app[SEEN]["asked"] <= 4
@@ -89,6 +94,7 @@ async def url():
             web.get("/v1/report.pdf", report),
             web.post("/v1/hooks", hooks),
             web.get("/v1/export.ndjson", export),
+            web.post("/v1/messages", messages),
             web.post("/v1/chat/completions", busy),
         ]
     )
@@ -100,11 +106,16 @@ async def url():
     await runner.cleanup()
 
 
+HOST = r"127\.0\.0\.1:\d+"
+
 PRINTED = {
     "Log in, and read a list into dataclasses": ["['N1']", "['N2']", "['N3']"],
     "Upload a table, and wait until it is taken in": ["done 1"],
     "Check a download by a sum that stands in a header": [r"25600 \d+"],
     "Send webhooks, and know which failed": ["201 1"] * 4 + ["201 2", "failed: .*'status_code': 410.*"],
+    "Ask two models under the tokens of each": [
+        f"{HOST} json:model={model} 6 answers, 0 refusals" for model in ("small", "large")
+    ],
     "Read a large export line by line": ["42"],
     "Put an SDK under the limits": ["429 after 4 sends"],
 }
@@ -117,7 +128,7 @@ def test_every_program_is_among_those_that_are_run():
 
 @pytest.mark.parametrize("title", PRINTED)
 async def test_a_recipe_does_what_it_says(title, url, tmp_path):
-    local = PROGRAMS[title].replace("https://api.example.com", url)
+    local = PROGRAMS[title].replace("https://api.example.com", url).replace("api.example.com", url.partition("//")[2])
     run = await asyncio.create_subprocess_exec(
         sys.executable, "-W", "error", "-c", local,
         cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -72,7 +72,8 @@ class AsyncClient(Series):
     Args:
         base_url: where relative URLs go; its path is kept.
         policy: the rules as one value; keywords override its parts.
-        hosts: other rules for some hosts, by name: a `Policy` or a mapping of the options that differ.
+        hosts: other rules, a `Policy` or a mapping of the options that differ, for some hosts ("example.com", which covers
+            its subdomains) or groups of their requests ("POST example.com/v1/*", "example.com json:model=small-*").
         max_connections: requests in flight over all hosts; None for no bound.
         headers: added to every request. With a `base_url`, those that are secrets go to its origin alone.
         contact: a mail address or URL for the User-Agent, where a server's operator can reach you.
@@ -160,8 +161,8 @@ class AsyncClient(Series):
         A request's own options still win. Closing the view closes the client.
 
         Args:
-            options: headers, over the client's (None leaves one out), auth as of the client (None for none), and priority, timeout, deadline, retry, raise_for and
-                accept as for `request`.
+            options: headers, over the client's (None leaves one out), auth as of the client (None for none), and priority,
+                timeout, deadline, retry, raise_for and accept as for `request`.
 
         Raises:
             OptionsError: a value cannot be used, or there is no such option.

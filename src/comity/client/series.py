@@ -131,7 +131,8 @@ class Series(Verbs):
 
         Args:
             requests: sync or async; each is a URL, a (method, url) pair, or a mapping with `url`, perhaps `method`, and
-                options of `request`. They are read ahead up to 8 for each slot of the widest `concurrency`.
+                options of `request`. They are read ahead up to 8 for each slot of the widest `concurrency`: where one host or
+                group stands still its requests fill that in time, and hold up the others unless each has a `map` of its own.
             into: the type that each answer's body is decoded to and that is yielded in its place; see `request`.
             ordered: in the order of the requests; else as the answers come.
             errors: "raise" a failure in its place, which ends the loop, or "return" it as a value among the answers; its

@@ -65,7 +65,7 @@ class Stats:
     Args:
         queued, running: the sums over all hosts.
         concurrency: how many may run at once, over the hosts seen so far and `max_connections`; None without a limit.
-        hosts: each host's own.
+        hosts: each host's own, by the limiter's name: a host, or a group of its requests.
     """
 
     queued: int = 0

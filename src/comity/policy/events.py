@@ -8,16 +8,19 @@ from typing import Any, Literal
 EventType = Literal[
     "queued", "started", "finished", "retrying", "paused", "blocked", "failed", "limited", "opened", "closed"
 ]
-"""queued: a request waits for its turn.  started: an attempt was handed to the transport.  finished: it came to an end.
-retrying: another one follows, after `wait`.  paused: the host asked everybody to wait.  blocked: for longer than anybody
-may wait.  failed: the request ends without a usable answer (`reason`).  limited: what the host taught, a `limit` on what
-runs at once or a `rate`, is another by a fifth at least.  opened: only failures came, so that single probes go out from now on.
-closed: one of these succeeded."""
+"""The steps; see `Event`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One step of one request, or of its host.
+
+    The steps of a request are queued (it waits for its turn), started (an attempt was handed to the transport), finished (it
+    came to an end), retrying (another one follows, after `wait`) and failed (it ends without a usable answer; `reason`).
+
+    Those of a host are paused (it asked everybody to wait), blocked (for longer than anybody may wait), limited (what it
+    taught, a `limit` on what runs at once or a `rate`, is another by a fifth at least), opened (only failures came, so that
+    single probes go out from now on) and closed (one of these succeeded).
 
     Args:
         type: which step.
