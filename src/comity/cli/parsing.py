@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from comity import redact
 from comity.bulk.body import BodyTemplate
@@ -53,8 +53,7 @@ def _no_limit(text: str, option: str) -> bool:
 
 def measured(text: str) -> Measured:
     """Return where rates are to hold."""
-    if text not in {"client", "server"}:
-        raise OptionsError("--measured", text, "client or server")
+    check_choice(text, "--measured", get_args(Measured))
     return cast("Measured", text)
 
 
@@ -88,7 +87,8 @@ def policy(
     if hedge is not None:
         changes["hedge"] = _hedge(hedge)
     if adaptive is not None:
-        changes["adaptive"] = _algorithm(adaptive)
+        check_choice(adaptive, "--adaptive", ALGORITHMS)
+        changes["adaptive"] = adaptive
     if usage:
         changes["usage"] = _usage(usage)
     if timeout is not None:
@@ -111,11 +111,6 @@ def cost(text: str) -> int | dict[str, int]:
         unit, _, amount = part.partition("=")
         found[unit_name(unit.strip(), "--cost")] = parse_integer(amount, "--cost", 0)
     return found
-
-
-def _algorithm(text: str) -> str:
-    check_choice(text, "--adaptive", ALGORITHMS)
-    return text
 
 
 def _hedge(text: str) -> Hedge:
@@ -229,8 +224,7 @@ def method(text: str) -> str:
 
 def progress(text: str) -> Kind:
     """Return how progress is to be shown."""
-    if text not in {"auto", "plain", "off"}:
-        raise OptionsError("--progress", text, "auto, plain or off")
+    check_choice(text, "--progress", get_args(Kind))
     return cast("Kind", text)
 
 

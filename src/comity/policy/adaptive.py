@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from comity.errors import OptionsError
 from comity.policy.naming import check_choice, named_options
@@ -11,7 +11,7 @@ from comity.policy.units import Seconds, as_ns, flag, integer, number, required
 
 Algorithm = Literal["auto", "ema"]
 
-ALGORITHMS = ("auto", "ema")
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 _EMA: dict[str, Any] = {
     "use_ttfb": True,

@@ -32,7 +32,7 @@ class Auto:
     """
 
     use_ttfb = True
-    paces = True
+    owns_refusals = True
 
     __slots__ = ("_concurrency", "_crowd", "_following", "_rates", "breaker", "cap", "until", "wake")
 

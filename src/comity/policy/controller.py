@@ -34,14 +34,14 @@ class Controller(Protocol):
         until: the earliest next start, ns.
         wake: when it wants a `tick` though nothing happened, ns; NEVER for no such time.
         use_ttfb: the latencies that it wants end with the answer's first byte, not with its last.
-        paces: it has a law of its own for refusals; no other may be on.
+        owns_refusals: a refusal that names no time concerns it alone, and pauses nobody.
     """
 
     cap: int
     until: int
     wake: int
     use_ttfb: bool
-    paces: bool
+    owns_refusals: bool
 
     @property
     def refused(self) -> bool:

@@ -28,7 +28,7 @@ class Ema:
 
     until = 0
     wake = NEVER
-    paces = False
+    owns_refusals = False
     rate: float | None = None
     refused = False
     breaker = None

@@ -278,8 +278,7 @@ class HostLimiter(Line):
         """
         if self.budget is not None:
             self.budget.succeeded()
-        if self.spread.cap == 1 and not self.spread.active:  # the probe after a reset told nothing more
-            self.spread.cap = NO_CAP
+        if self.spread.cap != NO_CAP and self.spread.probed():
             self.refresh()
         if (self.pause.cap != NO_CAP or self.gap.learned) and ticket.started_at >= self.pause.until:
             self.gap.succeeded()
@@ -328,7 +327,7 @@ class HostLimiter(Line):
             hinted: the server named the time; within an episode only such a time still counts.
             block: nobody may wait for it; everybody in the queue is refused.
         """
-        if refused and not (hinted or block) and self.adaptive is not None and self.adaptive.paces:
+        if refused and not (hinted or block) and self.adaptive is not None and self.adaptive.owns_refusals:
             return False
         new = self.pause.pause(ticket.started_at, until, hinted=hinted)
         if block:

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 
-NS = 1e9
+from comity.policy.units import NS
+
 SAFE = 0.97
 CREEP = 0.03
 LEAP_AFTER, LEAP = 8.0, 8.0
@@ -68,22 +69,8 @@ class RateLaw:
     """
 
     __slots__ = (
-        "_barren",
-        "_began",
-        "_gap",
-        "_gap_until",
-        "_last",
-        "_mark",
-        "_paced_for",
-        "_paced_from",
-        "_probe_from",
-        "_refusals",
-        "_store",
-        "_wait",
-        "_window",
-        "rate",
-        "refused",
-        "until",
+        "_barren", "_began", "_gap", "_gap_until", "_last", "_mark", "_paced_for", "_paced_from", "_probe_from", "_refusals",
+        "_store", "_wait", "_window", "rate", "refused", "until",
     )  # fmt: skip
 
     def __init__(self, now: int, *, refused: int = 0) -> None:

@@ -104,6 +104,13 @@ class Spread:
             told.left -= 1
         self._pace(now, waiting)
 
+    def probed(self) -> bool:
+        """Note a success while one at a time finds out; return whether that ends it, as no answer told anything more."""
+        if self._told:
+            return False
+        self.cap = NO_CAP
+        return True
+
     def hear(self, quotas: Iterable[Quota], rank: int, now: int, waiting: int) -> None:
         """Take what an answer announced.
 

@@ -23,7 +23,7 @@ class Steady:
     cap = NO_CAP
     wake = NEVER
     use_ttfb = False
-    paces = False
+    owns_refusals = False
     breaker = None
     floor = 0.0
     limit: float | None = None
