@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from comity.policy.adaptive import Adaptive as Adaptive
     from comity.policy.attempt import Attempt as Attempt, Timings as Timings
     from comity.policy.backoff import Backoff as Backoff
+    from comity.policy.breaker import Breaker as Breaker
     from comity.policy.budget import RetryBudget as RetryBudget
     from comity.policy.events import Event as Event
     from comity.policy.header_names import HeaderNames as HeaderNames
@@ -115,6 +116,7 @@ _HOMES = {
     ),
     "comity.policy.attempt": ("Attempt", "Timings"),
     "comity.policy.backoff": ("Backoff",),
+    "comity.policy.breaker": ("Breaker",),
     "comity.policy.budget": ("RetryBudget",),
     "comity.policy.events": ("Event",),
     "comity.policy.header_names": ("HeaderNames",),

@@ -225,3 +225,9 @@ def test_a_hedge_is_read_and_a_wrong_one_is_told():
 def test_a_usage_without_a_budget_is_told():
     with pytest.raises(OptionsError, match="--usage"):
         parsing.policy(usage=["usage.total_tokens"])
+
+
+def test_a_switch_is_on_or_off():
+    assert [parsing.switch(text, "--breaker") for text in ("on", "off")] == [True, False]
+    with pytest.raises(OptionsError, match=r"--breaker.*on"):
+        parsing.switch("yes", "--breaker")

@@ -62,6 +62,14 @@ def test_a_rate_that_no_request_takes_of_is_refused_as_it_would_bound_nothing():
         simulate("latency 5ms", Policy(rate=["9/s", "1000 tokens/10s"]), 30, cost={"words": 1})
 
 
+def test_a_breaker_spares_what_waits_while_the_upstream_is_down():
+    upstream = "latency 50ms errors 100% at 20s errors 0%"
+    with_one, without = (simulate(upstream, Policy(breaker=breaker), 300) for breaker in (True, None))
+    assert (with_one.ok, without.ok < 250) == (300, True)
+    assert with_one.waste < without.waste / 3
+    assert "breaker open" in "\n".join(with_one.lines())
+
+
 def test_the_command_prints_the_sum_and_exits_by_it():
     done = comity("simulate", "--upstream", "window 50/s latency 5ms", "--rate", "40/s", "--requests", "120")
     assert done.returncode == 0

@@ -8,6 +8,7 @@ import pytest
 
 from comity import Adaptive, AsyncClient
 from comity.engine.stats import HostStats
+from comity.policy.units import NS
 from comity.testing import Answer, ScriptedTransport, VirtualClock
 
 
@@ -41,3 +42,31 @@ def test_without_the_option_nothing_is_learned():
 def test_a_rule_for_one_host_may_adapt():
     learned = after(30, 0.25, hosts={"a.test": {"adaptive": Adaptive(algorithm="ema", initial_concurrency=4)}})
     assert learned.limit == 10.0
+
+
+@pytest.mark.parametrize("options", [{"breaker": True}, {"adaptive": True}])
+def test_while_a_host_is_down_the_others_wait_and_spend_no_attempt(options):
+    """A host that fails for a minute costs some probes, not the requests that are waiting."""
+    clock, events = VirtualClock(), []
+    transport = ScriptedTransport(lambda _: Answer(503 if clock.now() < began + 60 * NS else 200, after=0.05))
+    began = clock.now()
+
+    async def main() -> list[int]:
+        options_ = {"concurrency": 3, "retry": 0, "on_event": events.append, "raise_for": "never"} | options
+        async with AsyncClient("http://a.test", clock=clock, transport=transport, **options_) as api:
+            calls = [asyncio.create_task(api.get("/")) for _ in range(200)]
+            await asyncio.sleep(30)
+            host = api.stats().hosts["a.test"]
+            assert (host.breaker, host.reason, host.queued > 150) == ("open", "breaker open", True)
+            answers = await asyncio.gather(*calls)
+            assert api.stats().hosts["a.test"].breaker == "closed"
+            return [answer.status_code for answer in answers]
+
+    statuses = clock.run(main())
+    assert statuses.count(503) <= 25
+    assert [event.type for event in events if event.type in {"opened", "closed"}] == ["opened", "closed"]
+
+
+def test_a_rule_for_one_host_may_have_a_breaker_or_adapt_by_name():
+    assert after(30, 0.25, hosts={"a.test": {"adaptive": "auto", "breaker": True}}).breaker == "closed"
+    assert after(30, 0.25, hosts={"b.test": {"adaptive": "auto"}}, breaker=None).breaker is None

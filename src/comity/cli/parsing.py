@@ -102,6 +102,12 @@ BULK = RetryBudget(empty="defer")
 """The budget of a run. It has time: a retry that the host's successes do not pay for is put off, not given up."""
 
 
+def switch(text: str, option: str) -> bool:
+    """Return whether something is to be on."""
+    check_choice(text, option, ("on", "off"))
+    return text == "on"
+
+
 def cost(text: str) -> int | dict[str, int]:
     """Return the cost of `--cost 5` or `--cost tokens=1200`; several budgets are joined by commas."""
     if "=" not in text:

@@ -139,6 +139,14 @@ def run(
             help="Learn from the answers how many at once, up to --concurrency, and (auto) how many per second.",
         ),
     ] = None,
+    breaker: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            rich_help_panel=_LIMITS,
+            help="Send single rows, ever more seldom, to a host that only fails, while the others wait.",
+        ),
+    ] = "on",
     hedge: Annotated[
         str | None,
         typer.Option(
@@ -239,7 +247,7 @@ def run(
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
-        ).replace(retry_budget=parsing.BULK)
+        ).replace(retry_budget=parsing.BULK, breaker=parsing.switch(breaker, "--breaker"))
         job = Job(
             inputs=tuple(inputs),
             output=parsing.output(output) if output is not None else None,

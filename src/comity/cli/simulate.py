@@ -36,6 +36,13 @@ def simulate(
     adaptive: Annotated[
         str | None, typer.Option(metavar="auto|ema", help="Learn from the answers how fast to go.")
     ] = None,
+    breaker: Annotated[
+        str,
+        typer.Option(
+            metavar="on|off",
+            help="Send single requests, ever more seldom, to a host that only fails, while the others wait.",
+        ),
+    ] = "on",
     timeout: Annotated[str | None, typer.Option(metavar="D", help="Longest time of one attempt.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="D", help="Longest time of one request.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of jitter, errors and backoff: the same seed, the same run.")] = 0,
@@ -63,7 +70,7 @@ def simulate(
             deadline=deadline,
             adaptive=adaptive,
             measured=parsing.measured(measured),
-        ).replace(retry_budget=parsing.BULK)
+        ).replace(retry_budget=parsing.BULK, breaker=parsing.switch(breaker, "--breaker"))
         simulation = play(upstream, policy, requests, cost=parsing.cost(cost), seed=seed)
     except OptionsError as error:
         loops.refuse("simulate", error)

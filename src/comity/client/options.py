@@ -14,6 +14,7 @@ from comity.client.headers import HeaderInput
 from comity.client.multipart import FormFields, FormFiles
 from comity.errors import OptionsError
 from comity.policy.adaptive import Adaptive, Algorithm
+from comity.policy.breaker import Breaker
 from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
 from comity.policy.hedge import Hedge
@@ -64,6 +65,7 @@ class PolicyOptions(TypedDict, total=False):
     adaptive: Adaptive | bool | Algorithm | None
     obey_quotas: bool
     retry_budget: RetryBudget | bool | None
+    breaker: Breaker | bool | None
     hedge: Hedge | Seconds | None
     usage: UsageGiven | None
 

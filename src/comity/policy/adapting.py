@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from comity.policy.adaptive import Adaptive
 from comity.policy.auto import Auto
+from comity.policy.breaker import Breaker
 from comity.policy.controller import Controller
 from comity.policy.ema import Ema
 from comity.policy.pause import NO_CAP
 
 
-def controller(options: Adaptive | None, concurrency: int | None, now: int, wall_offset: int) -> Controller | None:
+def controller(
+    options: Adaptive | None, concurrency: int | None, breaker: Breaker | None, now: int, wall_offset: int
+) -> Controller | None:
     """Return a host's adaptive control, or None without one.
 
     Args:
         options: checked against `concurrency`.
         concurrency: the host's limit, None for none.
+        breaker: how the breaker of a control that has one is set; None for the usual.
         now: ns.
         wall_offset: wall clock minus the clock of `now`, ns.
     """
@@ -28,5 +32,6 @@ def controller(options: Adaptive | None, concurrency: int | None, now: int, wall
         maximum=NO_CAP if concurrency is None else concurrency,
         initial=options.initial_concurrency,
         now=now,
+        breaker=breaker or Breaker(),
         wall_offset=wall_offset,
     )

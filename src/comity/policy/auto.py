@@ -6,6 +6,7 @@ many at once), failures the breaker. Fast refusals are never taken for health: n
 
 from __future__ import annotations
 
+from comity.policy.breaker import Breaker
 from comity.policy.concurrency_law import ConcurrencyLaw
 from comity.policy.controller import Ending, Start
 from comity.policy.crowd import Crowd
@@ -29,6 +30,7 @@ class Auto:
         initial: where it starts; None for INITIAL, within the two.
         now: ns.
         wall_offset: wall clock minus the clock of `now`, ns.
+        breaker: how the breaker is set.
     """
 
     use_ttfb = True
@@ -36,12 +38,21 @@ class Auto:
 
     __slots__ = ("_concurrency", "_crowd", "_following", "_rates", "breaker", "cap", "until", "wake")
 
-    def __init__(self, *, minimum: int, maximum: int, initial: int | None, now: int, wall_offset: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        minimum: int,
+        maximum: int,
+        initial: int | None,
+        now: int,
+        wall_offset: int = 0,
+        breaker: Breaker = Breaker(),  # noqa: B008 - frozen
+    ) -> None:
         start = min(maximum, max(minimum, INITIAL)) if initial is None else initial
         self._concurrency = ConcurrencyLaw(
             minimum=minimum, maximum=maximum, initial=start, now=now, wall_offset=wall_offset
         )
-        self._rates, self._crowd, self.breaker = RateLaw(now), Crowd(), FailureLaw()
+        self._rates, self._crowd, self.breaker = RateLaw(now), Crowd(), FailureLaw(breaker)
         self._following = 0
         self.cap, self.until, self.wake = start, now, NEVER
 

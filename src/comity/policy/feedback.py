@@ -50,7 +50,7 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
 
 
 def _sample(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, now: int) -> None:
-    if limiter.adaptive is not None:
+    if limiter.adaptive is not None or limiter.breaker is not None:
         limiter.sample(ticket, now, _ending(outcome), outcome.retry_after)
 
 

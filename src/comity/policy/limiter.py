@@ -15,9 +15,11 @@ from collections.abc import Iterable, Mapping
 from comity.errors import QueueFull
 from comity.policy.adapting import controller
 from comity.policy.admission import Admission
+from comity.policy.breaker import Breaker
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
-from comity.policy.controller import Controller, Ending
+from comity.policy.controller import Ending
+from comity.policy.failure_law import FailureLaw
 from comity.policy.gap import Gap
 from comity.policy.hedge import Latencies
 from comity.policy.line import Line
@@ -57,8 +59,11 @@ class HostLimiter(Line):
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)
-        self.adaptive = controller(policy.adaptive, policy.concurrency, now, wall_offset)
+        self.adaptive = controller(policy.adaptive, policy.concurrency, policy.breaker, now, wall_offset)
         self.breaker = None if self.adaptive is None else self.adaptive.breaker
+        self._guards = self.breaker is None and policy.breaker is not None
+        if self._guards:
+            self.breaker = FailureLaw(policy.breaker or Breaker())
         self._made = now
         self.running = 0
         """How many hold a slot."""
@@ -69,13 +74,10 @@ class HostLimiter(Line):
 
     def refresh(self) -> None:
         """Take over what the controls say now; call it after changing one."""
-        self.cap = self._most = min(self._limit, *(control.cap for control in self._controls))
+        self._most = min(self._limit, *(control.cap for control in self._controls))
         self.hold = max(control.until for control in self._controls)
         """No start before, and it is worth telling those who cannot wait so long."""
-        self.ready = self.hold
-        """No start before."""
-        if self.adaptive is not None:
-            self._follow(self.adaptive)
+        self._follow()
         self._plain = None if self.closed or self.gap.width else self.meters.plain
         self.quick = None if self._turns else self._plain
 
@@ -173,7 +175,7 @@ class HostLimiter(Line):
         adaptive = self.adaptive
         if adaptive is not None and adaptive.wake < now:
             adaptive.tick(now)
-            self._follow(adaptive)
+            self._follow()
         self._ripen(now)
         granted: list[Ticket] = []
         wake_at, in_line = NEVER, False
@@ -292,7 +294,7 @@ class HostLimiter(Line):
             self.refresh()
 
     def sample(self, ticket: Ticket, now: int, ending: Ending, hint: int | None = None) -> None:
-        """Tell the adaptive control, if there is one and it was not told yet, how an attempt ended.
+        """Tell the breaker, and the adaptive control if there is one and it was not told yet, how an attempt ended.
 
         Args:
             ticket: the attempt's.
@@ -300,6 +302,8 @@ class HostLimiter(Line):
             ending: how.
             hint: the wait that a refusal named, ns.
         """
+        if self._guards:
+            self._guard(ticket, now, ending)
         start, adaptive = ticket.start, self.adaptive
         if start is None or adaptive is None:
             return
@@ -309,7 +313,7 @@ class HostLimiter(Line):
             first_byte = adaptive.use_ttfb and ticket.answered_at != NOT_STARTED
             latency = (ticket.answered_at if first_byte else now) - ticket.started_at
         adaptive.end(start, now, ending, latency, hint)
-        self._follow(adaptive)
+        self._follow()
 
     def failed(self) -> None:
         """Learn from what was neither a success nor a refusal."""
@@ -373,6 +377,7 @@ class HostLimiter(Line):
             or not self.gap.idle(now)
             or not self.spread.idle
             or (self.adaptive is not None and self.adaptive.rate is not None)
+            or (self.breaker is not None and self.breaker.open)
         ):
             return False
         return (self.budget is None or self.budget.idle(now)) and self.meters.idle(now)
@@ -383,10 +388,27 @@ class HostLimiter(Line):
 
     # ---- helpers -------------------------------------------------------------------------------
 
-    def _follow(self, adaptive: Controller) -> None:
-        """Take over what the adaptive control says now."""
-        self.cap = min(self._most, adaptive.cap)
-        self.ready = max(self.hold, adaptive.until)
+    def _follow(self) -> None:
+        """Take over what the adaptive control and the breaker say now."""
+        adaptive, breaker = self.adaptive, self.breaker
+        self.cap = self._most if adaptive is None else min(self._most, adaptive.cap)
+        self.ready = self.hold if adaptive is None else max(self.hold, adaptive.until)
+        """No start before."""
+        if breaker is not None and breaker.until > self.ready:
+            self.ready = breaker.until
+
+    def _guard(self, ticket: Ticket, now: int, ending: Ending) -> None:
+        """Tell the breaker how an attempt ended, where no adaptive control does."""
+        assert self.breaker is not None
+        if ending is Ending.OK:
+            if self.breaker.success(ticket.rank):
+                self.pause.ramp()
+                self.refresh()
+        elif ending is Ending.FAILED or ending is Ending.TIMED_OUT:
+            abreast = min(self.cap, max(1, self.running))
+            most = abreast if self.policy.concurrency is None else self.policy.concurrency
+            self.breaker.failure(now, self.spread.granted + 1, most, 0, timed_out=False)
+        self._follow()
 
     def _earliest(self, ticket: Ticket, now: int) -> int:
         start = max(now, self.ready)
@@ -416,7 +438,10 @@ class HostLimiter(Line):
         if adaptive is not None:
             ticket.answered_at = NOT_STARTED
             ticket.start = adaptive.begin(self.running - self._resting, now)
-            self._follow(adaptive)
+            self._follow()
+        if self._guards and self.breaker is not None and self.breaker.open:
+            self.breaker.begin(now)
+            self._follow()
 
     def _undo(self, ticket: Ticket) -> None:
         self.gap.undo()

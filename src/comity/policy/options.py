@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 
 from comity.errors import OptionsError
 from comity.policy.adaptive import Adaptive, Algorithm
+from comity.policy.breaker import Breaker
 from comity.policy.budget import RetryBudget
 from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
@@ -50,6 +51,8 @@ class Policy:
             wait for the reset when nothing is left; with a `rate`, those quotas that are reset later than in 10 s.
         retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None or
             False for no such bound.
+        breaker: while a host only fails, one request at a time goes out, ever more seldom, and the others wait: True, a
+            `Breaker`, or None for no such rest. With adaptive "auto" it is always on, and this says how it is set.
         hedge: when an idempotent request that is late is sent once more beside itself: a `Hedge`, or the time after which
             it is ("p95", "300ms"). It is paid from the retry budget, which is the usual one then if none is given.
         usage: where answers tell what they really cost, by budget: {"tokens": "usage.total_tokens"}, several places whose
@@ -79,6 +82,7 @@ class Policy:
     adaptive: Adaptive | None
     obey_quotas: bool
     retry_budget: RetryBudget | None
+    breaker: Breaker | None
     hedge: Hedge | None
     usage: Usage | None
     group_field: JsonPath | None = field(init=False, repr=False, compare=False)
@@ -105,6 +109,7 @@ class Policy:
         adaptive: Adaptive | bool | Algorithm | None = None,
         obey_quotas: bool = True,
         retry_budget: RetryBudget | bool | None = None,
+        breaker: Breaker | bool | None = None,
         hedge: Hedge | Seconds | None = None,
         usage: Usage | UsageGiven | None = None,
     ) -> None:
@@ -135,6 +140,7 @@ class Policy:
             adaptive=adapts,
             obey_quotas=flag(obey_quotas, "obey_quotas"),
             retry_budget=RetryBudget.of(retry_budget) or (None if late is None else RetryBudget()),
+            breaker=Breaker.of(breaker),
             hedge=late,
             usage=Usage.of(usage),
             group_field=None if group is None else _field(group),

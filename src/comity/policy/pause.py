@@ -46,6 +46,10 @@ class Pause:
         """End pause and block; the ramp stays."""
         self.until = self.blocked_until = 0
 
+    def ramp(self) -> None:
+        """Let one start at a time, then more, as after a pause."""
+        self.cap = 1
+
     def succeeded(self) -> None:
         """Let one more start together: a request that started after the pause succeeded."""
         self.cap = self.cap + 1 if self.cap + 1 < self._limit else NO_CAP
