@@ -92,3 +92,10 @@ def test_what_was_never_sent_teaches_nothing():
     assert steady.refused
     steady.tick(3 * NS)
     assert steady.refused
+
+
+@pytest.mark.parametrize("policy", [{}, {"adaptive": True}], ids=["refusals alone", "auto"])
+def test_a_long_window_that_says_nothing_is_not_asked_every_second(policy):
+    done = played("fixed 100/min latency 50ms hint no", 300, **policy)
+    assert done.waste < 0.15
+    assert done.took < 4.5 * 60 * NS

@@ -37,6 +37,8 @@ PRIOR = 2.0
 """The estimate before counts like so many accepted requests against a new one."""
 FIRST_WAIT, LEAST_WAIT, MOST_WAIT = 250_000_000, 50_000_000, 1_000_000_000
 """The wait before the first probe while no rate is known, and bounds of every wait that the server did not name."""
+PATIENT = 3
+"""A wait may be longer if refusals last already for PATIENT times as long: a window of an hour is not asked every second."""
 PROBE_AFTER = 2.0
 """With a known rate the first probe goes out when so many requests' worth of time has passed."""
 PATIENCE = 5_000_000_000
@@ -125,6 +127,7 @@ class RateLaw:
             self._window = span
         if self.rate is None:
             if count < ENOUGH:
+                self.until = now
                 return
             self.rate = self._first(count / span)
         elif span >= self._window:
@@ -149,7 +152,8 @@ class RateLaw:
         self._refusals += 1
         if self.refused and rank >= self._probe_from:
             self._barren = max(self._barren, started - self._began)
-            self._wait = min(MOST_WAIT, self._wait * 2)
+            longest = max(MOST_WAIT, (now - self._began) // PATIENT)
+            self._wait = min(longest, self._wait * 2)
             self.until = now + (self._wait if hint is None else hint)
         elif self.refused or rank < self._probe_from:
             if hint is not None:
