@@ -201,3 +201,57 @@ def test_a_probe_that_is_accepted_lets_the_next_start_though_too_few_were_for_an
     law.yes(0.5)
     assert law.rate is None
     assert law.wait <= 0.5
+
+
+def episode(law: Law, accepted: int, refused: int) -> None:
+    """Let so many be accepted at the known rate, so many of those under way be refused, and one probe end that."""
+    assert law.rate is not None
+    begin = law.wait
+    for n in range(accepted):
+        law.yes(begin + n / law.rate)
+    end = begin + accepted / law.rate
+    ranks = [law.go(end) for _ in range(refused)]
+    for rank in ranks:
+        law.no(end, rank=rank)
+    law.yes(law.wait)
+
+
+def test_episodes_that_cost_much_make_the_pace_grow_more_slowly_and_cheap_ones_faster_again():
+    law = learned(10.0)
+    cautions = []
+    for accepted, refused in ((20, 2), (20, 2), (150, 2), (300, 2)):
+        episode(law, accepted, refused)
+        cautions.append(law.caution)
+    assert cautions == [2, 4, 4, 2]
+
+
+def test_a_rate_that_changed_is_followed_without_caution():
+    law = learned(10.0)
+    for _ in range(3):
+        episode(law, 20, 2)
+    assert law.caution == 8
+    known = law.wait
+    for n in range(40):
+        law.yes(known + n / 40)
+    law.no(known + 1)
+    law.yes(law.wait)
+    assert law.caution == 1
+
+
+def test_growth_ends_where_the_refused_request_started_however_late_its_answer_comes():
+    def after(latency: float) -> float | None:
+        law = learned(10.0)
+        now, rank = law.wait, 0
+        while now < 20.0:
+            rank = law.go(now)
+            law.accept(rank, seconds(now), law.ranks)
+            now = max(now + 1e-9, law.wait)
+        law.refuse(law.go(20.0), seconds(20.0), seconds(20.0 + latency), law.ranks, None)
+        before, then = law.ranks, law.wait
+        law.accept(law.go(then), seconds(then), law.ranks)
+        assert law.ranks == before + 1
+        return law.rate
+
+    prompt, late = after(0.0), after(2.0)
+    assert prompt is not None
+    assert late == pytest.approx(prompt, rel=0.01)

@@ -40,6 +40,18 @@ def test_a_window_of_a_minute_is_used_up():
     assert done.took < 6 * 60 * NS
 
 
+@pytest.mark.parametrize("words", ["bucket 1/s burst 1 latency 50ms", "window 30/min latency 50ms"])
+def test_a_slow_limit_is_used_up_with_few_refusals(words):
+    done = played(words, concurrency=20)
+    assert done.waste < 0.06
+    assert done.goodput > 0.85 * float(done.model.capacity(done.took) or 0) * NS / done.took
+
+
+def test_a_window_that_names_no_time_is_probed_seldom():
+    done = played("fixed 30/min latency 50ms hint no", concurrency=20, adaptive=True)
+    assert done.waste < 0.3
+
+
 def test_a_falling_and_rising_limit_is_followed():
     words = "bucket 24/s burst 24 latency 20ms hint no at 30s bucket 6/s burst 6 at 60s bucket 24/s burst 24"
     done = played(words, 1500)

@@ -14,6 +14,10 @@ the fast growth met a refusal no sooner is then better: what was sent beyond it 
 A bucket stores what was accepted before the very first refusal. A window is known by refusals that last although several
 requests' worth of time passed; it stores what its limit is above the pace, and episodes closer than its length say nothing.
 
+Where 8 s hold few requests, or many are under way when a refusal is noticed, refusals so would not be rare. Time is therefore
+slower by a factor, `caution`: it doubles with each episode that cost more than DEAR of what was accepted since the one
+before, and halves after one that cost less than CHEAP. Where R has changed it runs as usual again.
+
 What a server announces of its quotas is not this law's business (see `Spread`): here refusals alone speak.
 """
 
@@ -49,6 +53,11 @@ LONG_HINT = 5_000_000_000
 """... and so does a server that names a wait of so long."""
 GREW = 1.2
 """The growth of the pace from which R may have been too low."""
+DEAR, CHEAP = 0.03, 0.01
+"""Refusals for each accepted request."""
+OTHER = 1.5
+"""The change from one estimate to the next that is a new rate, and no accident."""
+MOST_CAUTION = 16.0
 STEPS, HALVINGS = 40, 16
 """The accuracy with which it is found out."""
 SLOWEST = 1 / 60
@@ -67,12 +76,13 @@ class RateLaw:
     Attributes:
         rate: R, requests per second; None while unknown.
         refused: an episode is under way.
+        caution: the factor by which the pace grows slower.
         until: ns.
     """
 
     __slots__ = (
-        "_barren", "_began", "_gap", "_gap_until", "_last", "_mark", "_paced_for", "_paced_from", "_probe_from", "_refusals",
-        "_store", "_wait", "_window", "rate", "refused", "until",
+        "_barren", "_began", "_cost", "_gap", "_gap_until", "_last", "_mark", "_paced_for", "_paced_from", "_probe_from",
+        "_refusals", "_store", "_wait", "_window", "caution", "rate", "refused", "until",
     )  # fmt: skip
 
     def __init__(self, now: int, *, refused: int = 0) -> None:
@@ -87,6 +97,8 @@ class RateLaw:
         self._probe_from = 0  # the first rank that is not of before the episode
         self._began = self._barren = 0
         self._wait = FIRST_WAIT
+        self._cost = refused, 0  # what was refused, and accepted, as the last episode ended
+        self.caution = 1.0
         self._paced_from, self._paced_for = now, 0.0
         self._gap = self._gap_until = 0
 
@@ -130,9 +142,13 @@ class RateLaw:
                 self.until = now
                 return
             self.rate = self._first(count / span)
-        elif span >= self._window:
-            measured = (count + PRIOR) / (span + PRIOR / self.rate)
-            self.rate = max(measured, self._grown(self.rate))
+        else:
+            known = self.rate
+            if span >= self._window:
+                measured = (count + PRIOR) / (span + PRIOR / known)
+                self.rate = max(measured, self._grown(known))
+            self._weigh(accepted, changed=not 1 / OTHER < self.rate / known < OTHER)
+        self._cost = self._refusals, accepted
         if span >= self._window:
             self._mark = accepted, now
         self._paced_from = now
@@ -168,7 +184,7 @@ class RateLaw:
 
     def pace(self, now: int) -> float:
         """Return the present pace, starts per second."""
-        return math.inf if self.rate is None else _pace(self.rate, (now - self._paced_from) / NS)
+        return math.inf if self.rate is None else self._pace(self.rate, (now - self._paced_from) / NS)
 
     # ---- helpers
 
@@ -176,7 +192,7 @@ class RateLaw:
         self.refused = True
         self._began = now
         self._barren = hint if hint is not None and hint >= LONG_HINT else 0
-        self._paced_for = max(0, now - self._paced_from) / NS
+        self._paced_for = max(0, started - self._paced_from) / NS
         if self.rate is None:
             before, then = self._mark
             self._store = float(rank + 1 - self._refusals - before), max(1, started - then) / NS
@@ -185,6 +201,21 @@ class RateLaw:
             self._wait = min(FIRST_WAIT, max(LEAST_WAIT, int(PROBE_AFTER * NS / self.rate)))
         self.until = now + (self._wait if hint is None else hint)
 
+    def _weigh(self, accepted: int, *, changed: bool) -> None:
+        """Grow more slowly after an episode that cost much and found out nothing new."""
+        refusals, before = self._cost
+        cost, gain = self._refusals - refusals, max(1, accepted - before)
+        if changed:
+            self.caution = 1.0
+        elif cost > DEAR * gain:
+            self.caution = min(MOST_CAUTION, 2 * self.caution)
+        elif cost < CHEAP * gain:
+            self.caution = max(1.0, self.caution / 2)
+
+    def _pace(self, rate: float, t: float) -> float:
+        """Return the pace after t s: with caution as if a second were shorter by that factor."""
+        return _pace(rate * self.caution, t / self.caution) / self.caution
+
     def _first(self, least: float) -> float:
         """Return the first estimate: between the rate with the episode in it and that before it, which had a full store."""
         count, span = self._store
@@ -192,12 +223,12 @@ class RateLaw:
 
     def _grown(self, rate: float) -> float:
         """Return the rate at which the server's store lasted until the growth of the pace met a refusal; 0: no growth."""
-        low, high = 0.0, _pace(rate, self._paced_for)
+        low, high = 0.0, self._pace(rate, self._paced_for)
         if high <= GREW * rate:
             return 0.0
         count, span = self._store
         step = self._paced_for / STEPS
-        paces = [_pace(rate, step * k) for k in range(STEPS)]
+        paces = [self._pace(rate, step * k) for k in range(STEPS)]
         for _ in range(HALVINGS):
             guess = 0.5 * (low + high)
             store = count * (1 - paces[0] / guess) if self._window else count - guess * span
