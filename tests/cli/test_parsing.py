@@ -7,6 +7,7 @@ import pytest
 from comity.cli import parsing
 from comity.errors import OptionsError
 from comity.policy.adaptive import Adaptive
+from comity.policy.breaker import Breaker
 from comity.policy.hedge import Hedge
 from comity.policy.host_rules import HostRules
 from comity.policy.options import Policy
@@ -96,7 +97,7 @@ def test_a_budget_of_one_group_has_its_usage_from_the_common_options(rate):
         ("api.example.com", "a host and its limits"),
         ("rate=5/s", "a host and its limits"),
         ("h rate=ten", "100/min"),
-        ("h speed=5", "'speed' is none of rate, concurrency, min_gap, group"),
+        ("h speed=5", "'speed' is none of rate, concurrency, min_gap, group, adaptive, breaker"),
         ("h group=model", "json:model"),
         ("h k rate=5/s", "'h k' is no host"),
         ("h fast", "'fast' is no limit"),
@@ -231,3 +232,13 @@ def test_a_switch_is_on_or_off():
     assert [parsing.switch(text, "--breaker") for text in ("on", "off")] == [True, False]
     with pytest.raises(OptionsError, match=r"--breaker.*on"):
         parsing.switch("yes", "--breaker")
+
+
+def test_one_host_may_adapt_or_not_and_have_a_breaker_or_not():
+    given = ["a.test adaptive=auto breaker=off", "b.test adaptive=off concurrency=3"]
+    found = parsing.hosts(given, Policy(adaptive="ema", breaker=True), "client")
+    assert (found["a.test"].adaptive, found["a.test"].breaker) == (Adaptive(), None)
+    assert (found["b.test"].adaptive, found["b.test"].breaker) == (None, Breaker())
+    for text in ("a.test adaptive=vegas", "a.test breaker=yes", "a.test adaptive=ema concurrency=off"):
+        with pytest.raises(OptionsError, match="--host"):
+            parsing.hosts([text], Policy(), "client")

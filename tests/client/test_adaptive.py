@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from comity import Adaptive, AsyncClient
+from comity import Adaptive, AsyncClient, BadResponse
 from comity.engine.stats import HostStats
 from comity.policy.units import NS
 from comity.testing import Answer, ScriptedTransport, VirtualClock
@@ -70,3 +70,36 @@ def test_while_a_host_is_down_the_others_wait_and_spend_no_attempt(options):
 def test_a_rule_for_one_host_may_have_a_breaker_or_adapt_by_name():
     assert after(30, 0.25, hosts={"a.test": {"adaptive": "auto", "breaker": True}}).breaker == "closed"
     assert after(30, 0.25, hosts={"b.test": {"adaptive": "auto"}}, breaker=None).breaker is None
+
+
+@pytest.mark.parametrize(("use_ttfb", "floor"), [(True, 0.25), (False, 1.25)])
+def test_a_streamed_answer_is_sampled_at_its_head_or_at_the_end_of_its_body(use_ttfb, floor):
+    """CP-014: the first byte, or the whole body, also of a body that is read while it comes."""
+    clock = VirtualClock()
+    transport = ScriptedTransport(lambda _: Answer(content=b"abc", after=0.25))
+
+    async def main() -> HostStats:
+        adaptive = Adaptive(algorithm="ema", use_ttfb=use_ttfb)
+        async with AsyncClient("http://a.test", clock=clock, transport=transport, adaptive=adaptive) as api:
+            async with api.stream("GET", "/") as answer:
+                await asyncio.sleep(1)
+                async for _ in answer.iter_bytes():
+                    pass
+            return api.stats().hosts["a.test"]
+
+    assert clock.run(main()).floor == pytest.approx(floor)
+
+
+def test_a_streamed_answer_whose_body_breaks_is_no_sample_where_whole_answers_are():
+    clock = VirtualClock()
+    transport = ScriptedTransport(lambda _: Answer(content=b"abc", after=0.25, fault="truncated"))
+
+    async def main() -> HostStats:
+        adaptive = Adaptive(algorithm="ema", use_ttfb=False)
+        async with AsyncClient("http://a.test", clock=clock, transport=transport, adaptive=adaptive) as api:
+            with pytest.raises(BadResponse):
+                async with api.stream("GET", "/") as answer:
+                    await answer.read()
+            return api.stats().hosts["a.test"]
+
+    assert clock.run(main()).floor == 0

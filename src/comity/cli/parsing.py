@@ -138,7 +138,7 @@ def _usage(given: Sequence[str]) -> dict[str, list[str]]:
 
 
 def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str, Policy]:
-    """Return the policies of `--host 'PATTERN rate=R concurrency=N min_gap=D'`; what is not named is as for all hosts."""
+    """Return the policies of `--host 'PATTERN rate=R concurrency=N ...'`; what is not named is as for all hosts."""
     found: dict[str, Policy] = {}
     for text in given:
         pattern, options = _words(text)
@@ -148,7 +148,11 @@ def hosts(given: Sequence[str], default: Policy, measured: Measured) -> dict[str
             raise OptionsError("--host", text, _HOST, reason=error.reason or f"{pattern!r} is no host") from None
         if name in found:
             raise OptionsError("--host", text, reason=f"{name} is named twice")
-        found[name] = default.replace(**_limits(text, options, measured))
+        changes = _limits(text, options, measured)
+        try:
+            found[name] = default.replace(**changes)
+        except OptionsError as error:
+            raise OptionsError("--host", text, reason=str(error)) from None
     return found
 
 
@@ -278,8 +282,13 @@ def _limits(text: str, options: Sequence[tuple[str, str]], measured: Measured) -
                 changes[key] = duration(value, key)
             elif key == "group":
                 changes[key] = Policy(group=value).group
+            elif key == "adaptive":
+                check_choice(value, key, (*ALGORITHMS, "off"))
+                changes[key] = None if value == "off" else value
+            elif key == "breaker":
+                changes[key] = switch(value, key)
             else:
-                reason = f"{key!r} is none of rate, concurrency, min_gap, group"
+                reason = f"{key!r} is none of rate, concurrency, min_gap, group, adaptive, breaker"
                 raise OptionsError("--host", text, _HOST, reason=reason)
         if given:
             changes["rate"] = rates(given, measured, "rate")

@@ -85,7 +85,7 @@ def run(
     host: Annotated[
         list[str],
         typer.Option(
-            metavar="'PATTERN rate=R concurrency=N min_gap=D group=json:FIELD'",
+            metavar="'PATTERN rate=R concurrency=N min_gap=D group=json:FIELD adaptive=auto'",
             rich_help_panel=_LIMITS,
             help="Limits of one host and its subdomains, or of a group of its requests: "
             "'POST api.example.com/search/* rate=30/min'. Repeatable.",

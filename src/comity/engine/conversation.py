@@ -20,7 +20,7 @@ from comity.engine.observer import Observe, Reporter
 from comity.engine.refusal import refusal
 from comity.errors import QueueFull, RequestError
 from comity.policy.attempt import Attempt
-from comity.policy.feedback import end_attempt, learn
+from comity.policy.feedback import end_attempt, end_heard, learn
 from comity.policy.outcome import Outcome
 from comity.policy.retry import DONE, CallState, Decision, Done, GiveUp, RetryAt, decide
 from comity.policy.ticket import State, Ticket
@@ -198,7 +198,7 @@ class _Life:
         elif heard is None:
             new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)
         else:
-            gate.core.release(self.ticket, now, keep_slot=keep_slot)
+            end_heard(gate.core, self.ticket, now, whole=attempt.error is None, keep_slot=keep_slot)
             new_episode = heard.new_episode
         if not self._superseded:
             gate.tally.count(attempt.number, outcome)

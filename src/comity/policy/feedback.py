@@ -33,20 +33,37 @@ def end_attempt(
 
 
 def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
-    """Let the host learn from an outcome and from what was decided upon it, whether or not the attempt is over.
+    """Let the host learn from the head of an answer and from what was decided upon it; `end_heard` has to follow.
 
     Args:
         limiter: the host's.
         ticket: the attempt's; it has started.
-        outcome: how it ended, or what its head says already.
+        outcome: what its head says.
         decision: what `decide` made of it.
         now: ns.
 
     Returns:
         Whether a pause or block began.
     """
-    _sample(limiter, ticket, outcome, now)
+    adaptive = limiter.adaptive
+    if adaptive is None or adaptive.use_ttfb or _ending(outcome) is not Ending.OK:  # else its latency is still to come
+        _sample(limiter, ticket, outcome, now)
     return _learn(limiter, ticket, outcome, decision, now)
+
+
+def end_heard(limiter: HostLimiter, ticket: Ticket, now: int, *, whole: bool, keep_slot: bool = False) -> None:
+    """Give back what an attempt held that the host learned from by its head.
+
+    Args:
+        limiter: the host's.
+        ticket: the attempt's.
+        now: ns.
+        whole: the answer came to its end, so that its latency counts where whole answers are sampled.
+        keep_slot: as of `end_attempt`.
+    """
+    if whole and ticket.start is not None:
+        limiter.sample(ticket, now, Ending.OK)
+    limiter.release(ticket, now, keep_slot=keep_slot)
 
 
 def _sample(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, now: int) -> None:
