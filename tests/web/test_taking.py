@@ -275,3 +275,24 @@ async def test_a_client_that_leaves_within_its_submission_leaves_nothing_behind(
     del reader
     await api.submit()
     assert (await api.store.counts()).pending == 1
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path):
+    async with staged(tmp_path, patience=0.01) as api:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+        writer.write(b"POST /requests HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_batch_whose_client_leaves_keeps_what_it_answered(api):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    line = json.dumps(PLAIN).encode() + b"\n"
+    head = b"POST /requests/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+    writer.write(head + line)
+    await reader.readuntil(b"accepted")
+    writer.close()
+    await writer.wait_closed()
+    assert (await api.store.counts()).pending == 1

@@ -144,7 +144,7 @@ OPERATIONS = (
         takes=Selection,
         answers={200: Replays},
         parameters=(CURSOR, LIMIT),
-        problems=(400, 413, 415, 422),
+        problems=(400, 408, 413, 415, 422),
     ),
     Operation(
         method="GET",
@@ -173,7 +173,7 @@ OPERATIONS = (
         scope="admin",
         takes=LaneChange,
         answers={200: LaneView},
-        problems=(400, 404, 413, 415, 422),
+        problems=(400, 404, 408, 413, 415, 422),
     ),
 )
 

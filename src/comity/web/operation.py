@@ -5,6 +5,7 @@ The application and the API's description are made of the same operations, so ne
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -116,7 +117,7 @@ async def content(request: Request) -> bytes:
     """Return a request's body.
 
     Raises:
-        Refusal: 413, as soon as it is longer than allowed; 415, it is not said to be JSON.
+        Refusal: 408, it does not come; 413, as soon as it is longer than allowed; 415, it is not said to be JSON.
     """
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
@@ -127,11 +128,15 @@ async def content(request: Request) -> bytes:
         raise too_long(most)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise too_long(most)
-        parts.append(part)
+    try:
+        async with asyncio.timeout(shared_of(request).patience):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise too_long(most)
+                parts.append(part)
+    except TimeoutError:
+        raise Refusal(408, "the body did not come in time", headers={"Connection": "close"}) from None
     return b"".join(parts)
 
 

@@ -1,17 +1,19 @@
 """Problem: every error as application/problem+json (RFC 9457); the one place where errors become answers.
 
-400  no JSON, a header or a parameter that cannot be read       413  longer than a submission may be
-401, 403  no token, a token without the scope, another site     415  no JSON by its Content-Type
-404, 410  there is no such delivery; not any more               422  a field's value; a key that stood for something else
-405, 409  not with this method; not in this state               429  the queue is full
-                                                                503  the store is down, or the service stops
+400       no JSON, a header or a parameter that cannot be read
+401, 403  no known token; a token without the scope, a page of another site
+404, 410  there is no such delivery; not any more
+405, 409  not with this method; not in this state
+408, 413  the body does not come; it is longer than a submission may be
+415, 422  no JSON by its Content-Type; a value that cannot be used, a key that stood for something else
+429, 503  the queue is full; the store is down, or the service stops
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -78,8 +80,3 @@ def refusal(error: Exception) -> Refusal | None:
         said = f"the store does not take part now ({error.reason}); nothing of this request was stored: try again"
         return Refusal(503, said, headers={"Retry-After": str(STORE_RETRY)})
     return None
-
-
-def schema() -> dict[str, Any]:
-    """Return where the API's description has a problem's schema."""
-    return {"$ref": "#/components/schemas/Problem"}

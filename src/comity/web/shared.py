@@ -63,7 +63,7 @@ class Shared:
         tokens: who may do what; None where only this machine can connect.
         max_body: bytes of one submission.
         heartbeat: seconds between two signs of life where nothing else is said.
-        patience: seconds that a reader of events may take for one write.
+        patience: seconds that the body of a submission may take to come, and a piece of an answer to be taken.
         retention: how long ends are kept.
         meter: counts answers.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -57,8 +58,8 @@ class Stream(Response):
             async for piece in self._pieces:
                 await self._send(send, {"type": "http.response.body", "body": piece, "more_body": True})
             await self._send(send, {"type": "http.response.body", "body": b""})
-        except TimeoutError:
-            return  # the reader is too slow, and comes again where it was
+        except (TimeoutError, ClientDisconnect):
+            return  # the reader is too slow, or gone; it comes again where it was
         finally:
             await self._pieces.aclose()
 

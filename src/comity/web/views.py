@@ -214,7 +214,8 @@ def status(of: Delivery, attempts: Sequence[AttemptRow], answer: Answer | None, 
     return Status(
         **_summary(of),
         result=outcome(answer) if of.state == "completed" else None,
-        attempts=[attempt(each) for each in attempts],
+        # One that began since the delivery was read is not told before it is counted.
+        attempts=[attempt(each) for each in attempts[: of.attempts]],
         next_poll_ms=msgspec.UNSET if wait is None else -(-wait // _MS),
     )
 
