@@ -27,7 +27,7 @@ class State:
 
 
 def client(clock, *script, **options):
-    return timed(clock, *script, **{"retry": STEADY, "learn_gap": False, **options})
+    return timed(clock, *script, **{"retry": STEADY, "learn": None, **options})
 
 
 def gaps(times):

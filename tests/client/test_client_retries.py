@@ -48,7 +48,7 @@ async def test_what_is_sent_how_often(answers, sends, code):
     """CP-067, CP-068, CP-074, CP-075, CP-076, CP-077, PF-020, PF-021, PF-023, HT-017"""
     async with (
         Scripted(in_turn(*answers)) as server,
-        AsyncClient(retry=TRIES, raise_for="never", learn_gap=False) as api,
+        AsyncClient(retry=TRIES, raise_for="never", learn=None) as api,
     ):
         response = await api.get(server.url)
         assert (len(server.seen), response.status_code, len(response.attempts)) == (sends, code, sends)
@@ -70,7 +70,7 @@ async def test_an_error_carries_the_history_too():
     """HT-018"""
     script = in_turn(None, refused(0), status(408))
     retry = Retry(attempts=3, refusals=0, backoff=QUICK)
-    async with Scripted(script) as server, AsyncClient(retry=retry, learn_gap=False) as api:
+    async with Scripted(script) as server, AsyncClient(retry=retry, learn=None) as api:
         with pytest.raises(StatusError) as caught:
             await api.get(server.url)
         assert (caught.value.status_code, [each.status for each in caught.value.attempts]) == (408, [None, 429, 408])
@@ -131,7 +131,7 @@ async def test_a_status_that_asks_for_another_try_gets_it_whatever_becomes_of_it
     async def script(peer: Peer) -> None:
         await (left.pop() if left else answer(OK))(peer)
 
-    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.5, learn_gap=False) as api:
+    async with Scripted(script) as server, AsyncClient(server.url, timeout=0.5, learn=None) as api:
         first, second = (await api.get("/x")).attempts
         assert (first.status, first.retry_after, first.decision, second.status) == (code, 0.1, "retry", 200)
         assert first.timings.download + second.waited >= 0.09
@@ -238,7 +238,7 @@ async def test_a_post_is_sent_again_after_a_refusal_only(code, sends):
     """ID-03, PF-019"""
     async with (
         Scripted(in_turn(status(code, "Retry-After: 0"), OK)) as server,
-        AsyncClient(retry=TRIES, raise_for="never", learn_gap=False) as api,
+        AsyncClient(retry=TRIES, raise_for="never", learn=None) as api,
     ):
         await api.post(server.url, json={"a": 1})
         assert len(server.seen) == sends

@@ -96,7 +96,7 @@ async def test_no_more_sockets_are_open_than_may_run():
             seen[target] = seen.get(target, 0) + 1
             await peer.send(ok(b"x" * 1024, "Retry-After: 0", status="429 X") if seen[target] == 1 else OK)
 
-    async with Scripted(script) as server, AsyncClient(server.url, concurrency=2, learn_gap=False) as api:
+    async with Scripted(script) as server, AsyncClient(server.url, concurrency=2, learn=None) as api:
         answers = await asyncio.gather(*(api.get(f"/{number}") for number in range(50)))
         assert {answer.status_code for answer in answers} == {200}
         assert server.most_open <= 2

@@ -140,7 +140,7 @@ REFUSALS = [
     ),
     Scenario(
         name="several refusals at once are one episode: the gap widens once",
-        policy=policy(concurrency=2, learn_gap=True),
+        policy=policy(concurrency=2, learn="gap"),
         asked=(
             Asked(gets=answers(refused(1), 200), starts=(0, 1.1)),
             Asked(gets=answers(refused(1), 200), starts=(0, 1.35)),
@@ -149,7 +149,7 @@ REFUSALS = [
     ),
     Scenario(
         name="a second episode doubles the gap",
-        policy=policy(learn_gap=True),
+        policy=policy(learn="gap"),
         asked=(
             Asked(gets=answers(refused(1), refused(1), 200), starts=(0, 1.1, 3.2)),
             Asked(at=1.2, starts=(3.7,)),

@@ -249,7 +249,7 @@ def policy(*, attempts: int = 3, **options: Any) -> Policy:
     """Return a policy whose backoff is 1, 2, 4 s exactly and whose gap learns nothing, unless said otherwise."""
     retry = {name: options.pop(name) for name in tuple(options) if name in RETRY}
     rules = Retry(**{"attempts": attempts, "backoff": PLAIN, **retry})
-    return Policy(**{"learn_gap": False, "retry": rules, **options})
+    return Policy(**{"learn": None, "retry": rules, **options})
 
 
 RETRY = {"backoff", "max_retry_after", "over_cap", "idempotent", "hold_slot", "refusals"}

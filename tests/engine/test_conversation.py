@@ -304,7 +304,7 @@ def told(clock, hosts, *, retry=None, status=429, wait="5", body=1.0, ends=None)
 def test_a_host_is_held_from_the_head_of_a_refusal_on(wait):
     """PF-014 PF-015: one refusal, one episode, counted once, though it was told at the head and ends later."""
     clock, events = VirtualClock(), []
-    hosts = Hosts(policy(learn_gap=True, backoff=Backoff(base=3, jitter=None)), clock=clock, observe=events.append)
+    hosts = Hosts(policy(learn="gap", backoff=Backoff(base=3, jitter=None)), clock=clock, observe=events.append)
 
     async def main():
         call = asyncio.create_task(told(clock, hosts, retry=hosts.rules.default.retry, wait=wait))

@@ -115,7 +115,7 @@ def test_a_limiter_is_kept_as_long_as_it_has_something_to_say(clock, rules, stat
 
 
 def test_what_a_429_taught_is_kept(clock):
-    hosts = Hosts(policy(learn_gap=True), clock=clock)
+    hosts = Hosts(policy(learn="gap"), clock=clock)
     clock.run(Caller(hosts).get("api.example", 429, 0))
     clock.advance(10_000)
     crowd(hosts)

@@ -89,12 +89,12 @@ def test_a_file_that_became_something_else_or_cannot_be_written_is_told(tmp_path
 
 def test_hosts_begin_with_what_is_kept_and_hand_over_what_they_learned(tmp_path):
     clock, path = VirtualClock(), tmp_path / "m.json"
-    hosts = Hosts(Policy(learn_gap=True), clock=clock, memory=Memory(path))
+    hosts = Hosts(Policy(learn="gap"), clock=clock, memory=Memory(path))
     hosts.gate("a.test").core.gap.learned = 10**9
     hosts.gate("b.test")
     hosts.remember()
     assert set(json.loads(path.read_text())["hosts"]) == {"a.test"}
-    later = Hosts(Policy(learn_gap=True), clock=clock, memory=Memory(path))
+    later = Hosts(Policy(learn="gap"), clock=clock, memory=Memory(path))
     assert [later.gate(name).core.gap.learned for name in ("a.test", "b.test")] == [10**9, 0]
 
 

@@ -72,7 +72,7 @@ async def test_what_may_be_repeated_is_sent_again(dropped, server):
 
 async def test_a_post_is_sent_again_after_a_429_with_the_same_body_and_after_a_503_not(dropped, server):
     """PF-019, PF-020, PF-028."""
-    api = dropped(retry=THRICE, learn_gap=False)
+    api = dropped(retry=THRICE, learn=None)
     assert (await api.post(f"{server.url}/flaky/a?code=429", json={"a": 1})).status_code == 200
     assert [each.body for each in server.log] == [b'{"a":1}'] * 2
     assert (await api.post(f"{server.url}/flaky/b", json={"a": 1})).status_code == 503
@@ -82,14 +82,14 @@ async def test_a_post_is_sent_again_after_a_429_with_the_same_body_and_after_a_5
 
 async def test_a_generator_is_sent_once(dropped, server):
     """PF-028: never an empty body, and no StreamConsumed."""
-    api = dropped(retry=THRICE, learn_gap=False)
+    api = dropped(retry=THRICE, learn=None)
     answer = await api.request("PUT", f"{server.url}/flaky/a?code=429", content=api.body(b"ab", b"c"))
     assert (answer.status_code, attempts(answer)) == (429, [(1, 429, "yes")])
     assert [each.body for each in server.log] == [b"abc"]
 
 
 async def test_a_stream_of_known_length_is_read_and_sent_again(dropped, server):
-    api = dropped(retry=THRICE, learn_gap=False)
+    api = dropped(retry=THRICE, learn=None)
     files = {"file": ("a.csv", io.BytesIO(b"id\n1\n"), "text/csv")}
     answer = await api.post(f"{server.url}/flaky/a?code=429", files=files)
     bodies = [each.body for each in server.log]

@@ -30,7 +30,7 @@ async def ask(api, url: str, *, retries: int = 2, obeys: bool = False):
 
 async def test_retries_on_top_of_retries_are_warned_of_once(dropped, server, caplog):
     """RY-01: 12 sends for one call, and the warning says how many there were and what to switch off."""
-    api = dropped(retry=FOUR, learn_gap=False, at_a_time=1)
+    api = dropped(retry=FOUR, learn=None, at_a_time=1)
     with pytest.warns(StackedRetries) as caught:
         await ask(api, f"{server.url}/status/429?token=SECRET")
     text = str(caught[0].message)
@@ -44,21 +44,21 @@ async def test_retries_on_top_of_retries_are_warned_of_once(dropped, server, cap
 
 async def test_without_retries_above_there_are_four_sends_and_no_warning(dropped, server):
     """RY-01: the documented way."""
-    api = dropped(retry=FOUR, learn_gap=False)
+    api = dropped(retry=FOUR, learn=None)
     answer = await ask(api, f"{server.url}/status/429", retries=0)
     assert (answer.status_code, len(server.log), len(answer.extensions["comity"].attempts)) == (429, 4, 4)
 
 
 async def test_without_retries_below_there_is_no_warning(dropped, server):
     """RY-01: the layer above owns them then."""
-    api = dropped(retry=0, learn_gap=False, at_a_time=1)
+    api = dropped(retry=0, learn=None, at_a_time=1)
     await ask(api, f"{server.url}/status/503")
     assert len(server.log) == 3
 
 
 async def test_an_answer_that_was_asked_for_often_enough_says_so(dropped, server):
     """RY-01: whoever obeys the word sends nothing more, so that there is nothing to warn of."""
-    api = dropped(retry=FOUR, learn_gap=False, at_a_time=1)
+    api = dropped(retry=FOUR, learn=None, at_a_time=1)
     assert (await ask(api, f"{server.url}/status/429", obeys=True)).status_code == 429
     assert len(server.log) == 4
 
@@ -68,7 +68,7 @@ async def test_an_answer_that_was_asked_for_often_enough_says_so(dropped, server
 async def test_the_sdk_of_openai_gives_four_sends_in_a_loop(library, retries, server):
     """RY-01: max_retries=0 as documented; and even with the SDK's own 2, as it obeys x-should-retry."""
     home = {"httpx": comity.httpx, "httpx2": comity.httpx2}[library.__name__]
-    http = library.AsyncClient(transport=home.AsyncTransport(retry=FOUR, learn_gap=False))
+    http = library.AsyncClient(transport=home.AsyncTransport(retry=FOUR, learn=None))
     options = {"api_key": "k", "base_url": f"{server.url}/flaky/a", "default_query": REFUSE}
     async with openai.AsyncOpenAI(**options, max_retries=retries, http_client=http) as api:
         with pytest.raises(openai.RateLimitError) as caught:
@@ -78,7 +78,7 @@ async def test_the_sdk_of_openai_gives_four_sends_in_a_loop(library, retries, se
 
 async def test_the_sdk_of_openai_gives_four_sends_in_a_thread(server):
     """RY-01."""
-    http = httpx2.Client(transport=comity.httpx2.Transport(retry=FOUR, learn_gap=False))
+    http = httpx2.Client(transport=comity.httpx2.Transport(retry=FOUR, learn=None))
     options = {"api_key": "k", "base_url": f"{server.url}/flaky/a", "default_query": REFUSE}
     api = openai.OpenAI(**options, max_retries=0, http_client=http)
     with pytest.raises(openai.RateLimitError):

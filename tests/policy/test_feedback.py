@@ -19,7 +19,7 @@ REFUSED = Outcome(status=429, retry_after=5 * S)
 
 
 def host(**policy) -> HostLimiter:
-    return HostLimiter(Policy(**{"learn_gap": True} | policy), 0)
+    return HostLimiter(Policy(**{"learn": "gap"} | policy), 0)
 
 
 def running(limiter: HostLimiter, now: int = NOW, *, started: bool = True) -> Ticket:

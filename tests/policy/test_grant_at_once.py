@@ -15,7 +15,7 @@ from comity.policy.windows import NEVER
 
 NOW = seconds(1_000)
 MIXED = Policy(concurrency=3, rate=["4/s", Rate(9, 3, kind="fixed"), "20 tokens/2s"], min_gap=0.01)
-PLAIN = Policy(concurrency=3, rate=["4/s", "3/500ms", "9/3s"], learn_gap=False)
+PLAIN = Policy(concurrency=3, rate=["4/s", "3/500ms", "9/3s"], learn=None)
 
 steps = st.lists(
     st.tuples(

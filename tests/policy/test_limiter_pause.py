@@ -21,7 +21,7 @@ def refuse(limiter: HostLimiter, ticket: Ticket, now: int, until: int, *, block:
 
 def test_after_a_pause_one_starts_and_one_more_for_each_success():
     """PF-015: the gap is off here, so the ramp alone paces."""
-    traffic = stage(concurrency=4, learn_gap=False)
+    traffic = stage(concurrency=4, learn=None)
     refused = Outcome(status=429, retry_after=5 * S)
     traffic.submit(0, takes=10 * MS, answer=lambda number, _at: refused if number == 1 else OK, retry=Retry())
     for _ in range(12):
@@ -33,7 +33,7 @@ def test_after_a_pause_one_starts_and_one_more_for_each_success():
 
 def test_retries_that_hold_their_slots_ramp_too():
     """CP-082"""
-    limiter = host(concurrency=3, learn_gap=False)
+    limiter = host(concurrency=3, learn=None)
     tickets = [run(limiter, 0) for _ in range(3)]
     for ticket in tickets:
         limiter.release(ticket, 1, keep_slot=True)

@@ -36,7 +36,7 @@ policies = st.builds(
     concurrency=st.sampled_from([1, 2, 3, 5, None]),
     ageing=st.sampled_from([0.01, 60.0, None]),
     min_gap=st.sampled_from([None, None, 0.005]),
-    learn_gap=st.booleans(),
+    learn=st.sampled_from(["gap", None]),
 )
 steps = st.one_of(
     st.sampled_from([1, 1, 2, MS - 1, MS, 3 * MS, 10 * MS, 50 * MS, 1_000 * MS, 3_600_000 * MS]),
@@ -72,7 +72,7 @@ class Traffic(RuleBasedStateMachine):
             concurrency=policy.concurrency,
             ageing=1 << 70 if policy.ageing_ns is None else policy.ageing_ns,
             gap=policy.min_gap_ns,
-            learns=policy.learn_gap,
+            learns=policy.learns_gap,
         )
         self.tickets: dict[Ticket, Request] = {}
         self.due: set[Request] = set()

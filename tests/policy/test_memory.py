@@ -105,7 +105,7 @@ def refuse(limiter: HostLimiter, until: float, *, block: bool = False) -> None:
 
 
 def test_a_pause_and_a_block_go_on_and_end_at_their_time():
-    limiter = HostLimiter(Policy(learn_gap=False), 0)
+    limiter = HostLimiter(Policy(learn=None), 0)
     refuse(limiter, 30)
     new = again(limiter, 10, 5)
     assert (free_in(new), new.cap) == (15, 1)
@@ -115,13 +115,13 @@ def test_a_pause_and_a_block_go_on_and_end_at_their_time():
 
 
 def test_a_learned_gap_fades_with_its_age():
-    limiter = HostLimiter(Policy(learn_gap=True), 0)
+    limiter = HostLimiter(Policy(learn="gap"), 0)
     limiter.gap.learned = 4 * NS
     assert again(limiter, 0, 0).gap.learned == 4 * NS
     assert again(limiter, 0, 60).gap.learned == 2 * NS
     assert again(limiter, 0, 300).gap.learned == 0
     assert again(limiter, 0, 10**9).gap.learned == 0
-    assert again(limiter, 0, 0, Policy(learn_gap=False)).gap.learned == 0
+    assert again(limiter, 0, 0, Policy(learn=None)).gap.learned == 0
 
 
 def test_a_clock_that_was_set_back_makes_nothing_younger_or_older():
@@ -153,7 +153,7 @@ def test_a_learned_rate_and_half_of_the_concurrency_are_where_the_next_begins(po
     assert (after.rate, after.limit) == (rate, limit)
 
 
-@pytest.mark.parametrize("policy", [{"rate": "5/s"}, {"learn_gap": True}])
+@pytest.mark.parametrize("policy", [{"rate": "5/s"}, {"learn": "gap"}])
 def test_a_learned_rate_is_no_use_where_one_is_given_or_another_law_holds(policy):
     before = HostLimiter(Policy(adaptive=True), 0)
     assert before.adaptive is not None

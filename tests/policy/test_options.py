@@ -22,7 +22,7 @@ def test_the_defaults_are_safe_for_both_sides():
     policy = Policy()
     assert (policy.rate, policy.concurrency, policy.min_gap, policy.max_queue) == ((), 10, None, 100_000)
     assert (policy.retry, policy.timeout, policy.deadline, policy.ageing) == (Retry(), Timeout(), None, 60.0)
-    assert policy.learn_gap is None
+    assert policy.learn == "rate"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_retries_and_a_timeout_may_be_plain_numbers():
     [
         ({"rate": "ten/s"}, "rate"), ({"rate": 5}, "rate"), ({"rate": [5]}, "rate"), ({"concurrency": 0}, "concurrency"),
         ({"concurrency": 2.5}, "concurrency"), ({"concurrency": True}, "concurrency"), ({"min_gap": -1}, "min_gap"), ({"max_queue": 0}, "max_queue"),
-        ({"max_queue": None}, "max_queue"), ({"queue_timeout": "soon"}, "queue_timeout"), ({"ageing": 0}, "ageing"), ({"learn_gap": 1}, "learn_gap"),
+        ({"max_queue": None}, "max_queue"), ({"queue_timeout": "soon"}, "queue_timeout"), ({"ageing": 0}, "ageing"), ({"learn": True}, "learn"),
         ({"retry": 1.5}, "retry"), ({"retry": -1}, "retry"), ({"timeout": 0}, "timeout"), ({"deadline": 0}, "deadline"),
         ({"header_names": {"reset": "x"}}, "header_names"), ({"concurency": 4}, "did you mean concurrency"),
     ],
@@ -114,10 +114,10 @@ def test_every_option_is_in_the_docstring():
 def test_what_refusals_teach_depends_on_what_is_known():
     """PF-015"""
     learned = {
-        (None, False): (False, True), (None, True): (False, False),
-        (True, False): (True, False), (True, True): (True, False),
-        (False, False): (False, False),
+        ("rate", False): (False, True), ("rate", True): (False, False),
+        ("gap", False): (True, False), ("gap", True): (True, False),
+        (None, False): (False, False),
     }  # fmt: skip
-    for (learn_gap, known), expected in learned.items():
-        policy = Policy(learn_gap=learn_gap, rate=["9 tokens/s", *(["5/s"] if known else [])])
+    for (learn, known), expected in learned.items():
+        policy = Policy(learn=learn, rate=["9 tokens/s", *(["5/s"] if known else [])])
         assert (policy.learns_gap, policy.learns_rate) == expected

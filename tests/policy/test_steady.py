@@ -74,7 +74,7 @@ def refused(limiter: HostLimiter) -> None:
         end_attempt(limiter, ticket, outcome, RetryAt(2 * NS, "429", pause=2 * NS), NS)
 
 
-@pytest.mark.parametrize("policy", [{"rate": "5/s"}, {"learn_gap": False}, {"learn_gap": True}])
+@pytest.mark.parametrize("policy", [{"rate": "5/s"}, {"learn": None}, {"learn": "gap"}])
 def test_nothing_is_learned_beside_another_law_or_where_a_rate_is_known(policy):
     limiter = HostLimiter(Policy(**policy), 0)
     refused(limiter)

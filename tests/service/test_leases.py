@@ -52,7 +52,7 @@ class Leased(Bench):
     async def worker(self, *, lease=HOUR, store=None, policy=None, patience=5 * NS, sweep=HOUR, grace=0.0):
         transport = AiohttpTransport(guard=LOOPBACK)
         setting = Setting(store=store or self.store, transport=transport, clock=self.clock, patience=patience)
-        policy = policy or Policy(concurrency=8, learn_gap=False)
+        policy = policy or Policy(concurrency=8, learn=None)
         options = WorkerOptions(slots=8, lease=lease, policy=policy, sweep=sweep)
         worker = Worker(setting, options)
         task = asyncio.create_task(worker.run())

@@ -60,7 +60,7 @@ class Deadly(AiohttpTransport):
 
 async def main(path, url, count, *more):
     store = SqliteStore(path)
-    options = WorkerOptions(slots=32, lease=2 * NS, policy=Policy(concurrency=16, learn_gap=False))
+    options = WorkerOptions(slots=32, lease=2 * NS, policy=Policy(concurrency=16, learn=None))
     transport = Deadly(guard=Guard(allow=["127.0.0.0/8"]))
     async with Service(store, transport=transport, worker=options):
         if more:

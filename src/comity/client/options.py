@@ -19,7 +19,7 @@ from comity.policy.budget import RetryBudget
 from comity.policy.header_names import HeaderNames
 from comity.policy.hedge import Hedge
 from comity.policy.naming import check_names
-from comity.policy.options import OPTIONS, Policy, RateGiven
+from comity.policy.options import OPTIONS, Learn, Policy, RateGiven
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Seconds
@@ -56,7 +56,7 @@ class PolicyOptions(TypedDict, total=False):
     max_queue: int
     queue_timeout: Seconds | None
     ageing: Seconds | None
-    learn_gap: bool | None
+    learn: Learn | None
     retry: RetryGiven
     timeout: Timeout | Seconds | None
     deadline: Seconds | None

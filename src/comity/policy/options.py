@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Literal, get_args
 
 from comity.errors import OptionsError
 from comity.policy.adaptive import Adaptive, Algorithm
@@ -14,7 +15,7 @@ from comity.policy.env import read_environment
 from comity.policy.header_names import HeaderNames
 from comity.policy.hedge import Hedge
 from comity.policy.json_path import JsonPath
-from comity.policy.naming import check_names, named_options, unusable
+from comity.policy.naming import check_choice, check_names, named_options, unusable
 from comity.policy.rate import Rate
 from comity.policy.retry import BackoffFunction, Retry
 from comity.policy.timeouts import Timeout
@@ -23,6 +24,9 @@ from comity.policy.usage import Usage, UsageGiven
 
 RateGiven = str | Rate | Sequence[str | Rate] | None
 """How rates are given: "50/5s", a Rate, several of them, or None (or "off") for none."""
+
+Learn = Literal["rate", "gap"]
+"""What refusals teach."""
 
 
 @named_options
@@ -37,8 +41,9 @@ class Policy:
         max_queue: requests that may wait; one more is refused with QueueFull. At least 1.
         queue_timeout: the longest wait for a turn.
         ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
-        learn_gap: what 429s teach besides their pause. True: they widen the gap between starts (250 ms, doubling to 10 s) and
-            20 successes in a row halve it. False: nothing. None: where no `rate` of requests is given, the server's rate.
+        learn: what 429s teach besides their pause. "rate": the server's, where no `rate` of requests is given ("ema" learns
+            a gap there). "gap": a gap between starts, 250 ms and doubling to 10 s, which 20 successes in a row halve. None:
+            nothing.
         retry: a `Retry`, a number of retries, or a function of `RetryInfo` that returns seconds or None; see `Retry.of`.
         timeout: a `Timeout`, or a duration that limits each attempt.
         deadline: the longest time for a call as a whole, queue and retries included.
@@ -73,7 +78,7 @@ class Policy:
     max_queue: int
     queue_timeout: float | None
     ageing: float | None
-    learn_gap: bool | None
+    learn: Learn | None
     retry: Retry
     timeout: Timeout
     deadline: float | None
@@ -100,7 +105,7 @@ class Policy:
         max_queue: int = 100_000,
         queue_timeout: Seconds | None = None,
         ageing: Seconds | None = 60.0,
-        learn_gap: bool | None = None,
+        learn: Learn | None = "rate",
         retry: Retry | BackoffFunction | int | None = None,
         timeout: Timeout | Seconds | None = Timeout(),  # noqa: B008 - frozen
         deadline: Seconds | None = None,
@@ -115,6 +120,8 @@ class Policy:
     ) -> None:
         if not isinstance(header_names, HeaderNames | None):
             raise OptionsError("header_names", header_names, 'a HeaderNames(remaining="X-Left", ...) or None')
+        if learn is not None:
+            check_choice(learn, "learn", get_args(Learn))
         late = Hedge.of(hedge)
         most = None if concurrency is None else integer(concurrency, "concurrency", 1)
         adapts = Adaptive.of(adaptive)
@@ -131,7 +138,7 @@ class Policy:
             max_queue=integer(max_queue, "max_queue", 1),
             queue_timeout=turn,
             ageing=step,
-            learn_gap=None if learn_gap is None else flag(learn_gap, "learn_gap"),
+            learn=learn,
             retry=Retry.of(retry),
             timeout=Timeout.of(timeout),
             deadline=end,
@@ -164,14 +171,14 @@ class Policy:
     def learns_gap(self) -> bool:
         """Whether 429s widen the gap between starts: one law at a time learns from them, and "ema" has none of its own."""
         if self.adaptive is None:
-            return self.learn_gap is True
-        guesses = not self.knows_rate if self.learn_gap is None else self.learn_gap
+            return self.learn == "gap"
+        guesses = self.learn == "gap" or (self.learn == "rate" and not self.knows_rate)
         return guesses and self.adaptive.algorithm == "ema"
 
     @property
     def learns_rate(self) -> bool:
         """Whether 429s teach a rate although nothing else adapts: one that is known needs no guess."""
-        return self.adaptive is None and self.learn_gap is None and not self.knows_rate
+        return self.adaptive is None and self.learn == "rate" and not self.knows_rate
 
     def replace(self, **changes: object) -> Policy:
         """Return a copy with some options changed.

@@ -19,7 +19,7 @@ from comity.policy.limiter import HostLimiter
 from comity.policy.options import Policy
 from comity.policy.ticket import State, Ticket
 
-UNLIMITED = Policy(concurrency=None, learn_gap=False)
+UNLIMITED = Policy(concurrency=None, learn=None)
 """What a lane's limits are set upon."""
 
 
