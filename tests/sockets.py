@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOOPBACK_DIRECTORIES = {"bulk", "cli", "client", "docs", "integrations", "service", "testing", "web"}
+LOOPBACK_DIRECTORIES = {"bulk", "cli", "client", "docs", "integrations", "service", "store", "testing", "web"}
 ADDRESSED = {"socket.bind", "socket.connect", "socket.sendto", "socket.sendmsg"}
 LOOKUPS = {"socket.getaddrinfo", "socket.gethostbyname"}
 

@@ -137,6 +137,10 @@ class Held:
         found = self._rows.get(number)
         return found and found[0]
 
+    def all(self) -> list[Row]:
+        """Return all of them."""
+        return [row for row, _, _ in self._rows.values()]
+
     def changed(self) -> list[Row]:
         """Return those that changed, counted in their lanes; from now on none is held."""
         changed = []

@@ -1,0 +1,87 @@
+"""Change: deliveries that are read, locked, changed and written back inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from comity.store.postgres.transaction import Transaction, columns
+from comity.store.records import Ended
+from comity.store.row import FIXED, Held, Row
+
+_TYPES = {
+    "state": "text", "phase": "smallint", "rank": "bigint", "enqueued_at": "bigint", "due_at": "bigint", "deadline": "bigint",
+    "idle_since": "bigint", "ended_at": "bigint", "attempts": "integer", "apart": "integer", "refusals": "integer",
+    "refusals_in_a_row": "integer", "crashes": "integer", "cancelling": "smallint", "lease": "bigint", "status": "integer",
+    "error": "text", "reason": "text",
+}  # fmt: skip
+_CHANGING = Row.__struct_fields__[FIXED:]
+_READ = {"n": "id", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
+_FIND = f"SELECT {', '.join(_READ.get(name, name) for name in Row.__struct_fields__)} FROM deliveries WHERE "  # noqa: S608 - names of ours
+_SET = {"phase": "least(v.phase, 3)"}
+_SAVE = f"""
+UPDATE deliveries d SET {", ".join(f"{name} = {_SET.get(name, f'v.{name}')}" for name in _CHANGING)}, version = d.version + 1,
+    began_at = CASE WHEN v.phase = 4 THEN d.began_at END, cost = CASE WHEN v.phase = 4 THEN d.cost END
+FROM unnest({", ".join(f"${place}::{_TYPES[name]}[]" for place, name in enumerate(_CHANGING, 1))}, ${len(_CHANGING) + 1}::uuid[])
+    v ({", ".join(_CHANGING)}, id)
+WHERE d.id = v.id
+"""  # noqa: S608 - names of ours
+_ENDED = """
+INSERT INTO attempts (id, number, origin, started_at, waited, cost, ended_at, sent, sent_at, answered_at, status, error,
+    retry_after, timings, decision)
+SELECT d.id, d.attempts, l.origin, d.began_at, d.began_at - d.idle_since, d.cost, $1, e.sent, e.sent_at, e.answered_at,
+    e.status, e.error, e.retry_after, e.timings, e.decision
+FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::bytea[],
+    $10::text[]) e (id, sent, sent_at, answered_at, status, error, retry_after, timings, decision)
+JOIN deliveries d ON d.id = e.id JOIN lanes l ON l.id = d.lane
+"""
+
+
+class Change(Held):
+    """Rows that are changed together, and written by `save`.
+
+    Args:
+        transaction: where.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(transaction)
+        self._transaction = transaction
+        self._ended: list[tuple[object, ...]] = []
+
+    async def find(self, where: str, *values: object) -> list[Row]:
+        """Return the rows that an SQL condition of ours picks, locked, to be changed."""
+        found = await self._transaction.db.fetch(f"{_FIND} {where}", *values)
+        return [self.hold(Row(*row)) for row in found]
+
+    async def of(self, ids: Sequence[str]) -> None:
+        """Hold those rows of these ids that there are; in order of their ids, as others do."""
+        await self.find("id = ANY($1::uuid[]) ORDER BY id FOR UPDATE", ids)
+
+    def claimed(self, number: str, lease: int, fence: int) -> Row | None:
+        """Return one of the rows that are held, if this claim on it still holds."""
+        found = self.held(number)
+        return found if found and found.holds(lease, fence) else None
+
+    def end_attempt(self, row: Row, decision: str, ended: Ended | None = None, *, sent: str = "maybe") -> None:
+        """Note how a row's attempt ended; `ended` is what is known of it. Before the row is written."""
+        now, known = self._transaction.now, ended or Ended(then="failed")
+        sent_at, answered_at = (None if ago is None else now - ago for ago in (known.sent_ago, known.answered_ago))
+        self._ended.append(
+            (
+                row.n, known.sent if ended else sent, sent_at, answered_at, known.status, row.error if decision != "unsent" else None,
+                known.retry_after, known.timings, decision,
+            )
+        )  # fmt: skip
+
+    async def save(self) -> list[Row]:
+        """Write what changed; return those rows."""
+        db, now = self._transaction.db, self._transaction.now
+        if self._ended:
+            await db.execute(_ENDED, now, *columns(self._ended))
+            self._ended.clear()
+        if changed := self.changed():
+            values = [(*msgspec.structs.astuple(row)[FIXED:], row.n) for row in changed]
+            await db.execute(_SAVE, *columns(values))
+        return changed

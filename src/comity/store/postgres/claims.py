@@ -1,0 +1,241 @@
+"""Claims: from a lane's head to the end of an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from comity.errors import LeaseLost
+from comity.store.postgres.change import Change
+from comity.store.postgres.leases import holds
+from comity.store.postgres.transaction import Transaction, columns
+from comity.store.records import Answer, Claim, Claimed, Ended
+from comity.store.row import SENDING, Row
+from comity.store.sharing import share
+from comity.store.sums import LaneRef, Results
+from comity.store.transitions import Step
+
+_RIPE = 1000
+"""So many deliveries whose time has come are made ready by one claim."""
+
+_PROMOTE = """
+WITH ripe AS (
+    SELECT id FROM deliveries WHERE phase = 1 AND due_at <= $1 ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), ready AS (
+    UPDATE deliveries d SET phase = 2 FROM ripe WHERE d.id = ripe.id RETURNING d.lane
+)
+SELECT lane, count(*) FROM ready GROUP BY lane
+"""
+_LANES = """
+SELECT l.id, l.held, l.ready FROM origins o JOIN lanes l ON l.origin = o.id
+WHERE o.lease = $1 AND o.paused_until <= $2 AND o.blocked_until <= $2 AND l.waiting AND NOT l.paused
+ORDER BY l.served_at, l.id LIMIT $3
+"""
+_HEADS = """
+WITH heads AS (
+    SELECT h.id FROM unnest($2::bigint[], $3::integer[]) s (lane, most), LATERAL (
+        SELECT d.id FROM deliveries d WHERE d.lane = s.lane AND d.phase = 2 ORDER BY d.rank, d.id LIMIT s.most
+        FOR UPDATE SKIP LOCKED
+    ) h
+), claimed AS (
+    UPDATE deliveries d SET phase = 3, lease = $1, fence = d.fence + 1 FROM heads WHERE d.id = heads.id
+    RETURNING d.rank, d.id, d.fence, d.lane, d.method, d.url, d.priority, d.enqueued_at, d.deadline, d.max_attempts, d.mode,
+        d.idempotency_key, d.attempts - d.apart, d.refusals, d.refusals_in_a_row, d.attempts, d.crashes
+)
+SELECT c.*, p.headers, p.body, p.options FROM claimed c JOIN payloads p ON p.id = c.id
+"""
+_SERVED = "UPDATE lanes l SET served_at = v.at FROM unnest($1::bigint[], $2::bigint[]) v (lane, at) WHERE l.id = v.lane"
+_BEGIN = """
+UPDATE deliveries d SET began_at = $1, cost = v.cost, attempts = d.attempts + 1, version = d.version + 1
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) v (id, lease, fence, cost)
+WHERE d.id = v.id AND d.lease = v.lease AND d.fence = v.fence AND d.began_at IS NULL
+RETURNING d.id, d.fence, d.attempts
+"""
+_ANSWER = """
+INSERT INTO answers SELECT * FROM unnest($1::uuid[], $2::integer[], $3::boolean[], $4::bigint[], $5::bytea[], $6::bytea[],
+    $7::bytea[])
+"""
+
+
+async def claim(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[Claimed]:
+    """Claim for each call (lease, free slots)."""
+    return [await _claim(transaction, lease, free) for lease, free in calls]
+
+
+async def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLost:
+    db, now = transaction.db, transaction.now
+    if not await holds(transaction, lease):
+        return LeaseLost(f"the lease {lease} was rescued; register anew")
+    for lane, ripe in await db.fetch(_PROMOTE, now, _RIPE):
+        transaction.count(lane, "ready", ripe)
+    await transaction.write_counts()
+    lanes = await db.fetch(_LANES, lease, now, free)
+    shares = share(free, [(held, ready) for _, held, ready in lanes])
+    turns = {lane[0]: most for lane, most in zip(lanes, shares, strict=True) if most}
+    claims = await _heads(transaction, lease, turns) if turns else []
+    due = await db.fetchval("SELECT min(due_at) FROM deliveries WHERE phase = 1")
+    return Claimed(claims=claims, next_due=due)
+
+
+async def _heads(transaction: Transaction, lease: int, turns: dict[int, int]) -> list[Claim]:
+    """Claim so many of each lane."""
+    db, now = transaction.db, transaction.now
+    order = {lane: turn for turn, lane in enumerate(turns)}
+    heads = await db.fetch(_HEADS, lease, list(turns), list(turns.values()))
+    heads.sort(key=lambda head: (order[head[3]], head[0], head[1]))
+    await db.execute(_SERVED, list(turns), [now + turn for turn in order.values()])
+    known = await transaction.lanes_of(turns)
+    claims: list[Claim] = []
+    late: list[str] = []
+    for head in heads:
+        transaction.count(head[3], "ready", -1)
+        transaction.count(head[3], "held", 1)
+        if head[8] is not None and head[8] <= now:
+            late.append(head[1])
+        else:
+            claims.append(_claim_of(lease, known[head[3]], head))
+    await _fail_late(transaction, late)
+    return claims
+
+
+def _claim_of(lease: int, lane: LaneRef, head: Any) -> Claim:
+    return Claim(
+        row=UUID(head[1]).int,
+        id=head[1],
+        lease=lease,
+        fence=head[2],
+        lane=lane.key,
+        origin=lane.origin_name,
+        method=head[4],
+        url=head[5],
+        headers=head[17],
+        body=head[18],
+        options=head[19],
+        priority=head[6],
+        enqueued_at=head[7],
+        deadline=head[8],
+        max_attempts=head[9],
+        mode=head[10],
+        idempotency_key=head[11],
+        attempts=head[12],
+        refusals=head[13],
+        refusals_in_a_row=head[14],
+        sends=head[15],
+        crashes=head[16],
+    )
+
+
+async def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results[int]:
+    """Commit the beginning of each attempt."""
+    wanted = sorted((held.id, held.lease, held.fence, cost) for held, cost in calls)
+    found = await transaction.db.fetch(_BEGIN, transaction.now, *columns(wanted))
+    # Of two that begin one claim at once, the first does.
+    begun = {(number, fence): attempt for number, fence, attempt in found}
+    return [begun.pop((held.id, held.fence), None) or _lost(held) for held, _ in calls]
+
+
+async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Results[Step]:
+    """End each attempt, and take its delivery on."""
+    now = transaction.now
+    change = Change(transaction)
+    await change.of([held.id for held, _ in calls])
+    answers: list[tuple[object, ...]] = []
+    results: Results[Step] = []
+    for held, ended in calls:
+        row = change.claimed(held.id, held.lease, held.fence)
+        if row is None or row.phase != SENDING:
+            results.append(_lost(held))
+            continue
+        step = row.finish(ended, now)
+        row.error = _storable(row.error)
+        change.end_attempt(row, row.state, ended)
+        if step.state != "retrying" and ended.answer is not None:
+            answers.append(_columns(held.id, ended.answer))
+        _tell(transaction, row, ended)
+        results.append(step)
+    await change.save()
+    if answers:
+        await transaction.db.execute(_ANSWER, *columns(answers))
+    return results
+
+
+async def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int]]) -> Results[int]:
+    """Return each call's claims that still hold; their number is its result."""
+    change = Change(transaction)
+    await change.of([each.id for claims, _ in calls for each in claims])
+    results: Results[int] = []
+    for claims, wait in calls:
+        rows = [change.claimed(each.id, each.lease, each.fence) for each in claims]
+        held = [row for row in rows if row is not None]
+        for row in held:
+            let_go(transaction, change, row, transaction.now + wait)
+        results.append(len(held))
+    await change.save()
+    return results
+
+
+def let_go(transaction: Transaction, change: Change, row: Row, due_at: int) -> None:
+    """Take a held row, of which nothing was sent, from its worker."""
+    now = transaction.now
+    if row.phase == SENDING:
+        change.end_attempt(row, "unsent", sent="no")
+        row.unsend(due_at, now)
+        if row.state == "cancelled":
+            transaction.event("cancelled", lane=row.lane, delivery=row.id, attempt=row.attempts)
+    else:
+        row.wait(due_at, now)
+
+
+async def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
+    """Fail for each call up to so many deliveries whose deadline passed while they waited."""
+    results: Results[int] = []
+    for most in calls:
+        change = Change(transaction)
+        await change.find(
+            "deadline IS NOT NULL AND phase IN (1, 2) AND deadline <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED",
+            transaction.now,
+            most,
+        )
+        results.append(await _fail(transaction, change))
+    return results
+
+
+async def _fail_late(transaction: Transaction, ids: Sequence[str]) -> None:
+    if ids:
+        change = Change(transaction)
+        await change.of(ids)
+        await _fail(transaction, change)
+
+
+async def _fail(transaction: Transaction, change: Change) -> int:
+    rows = change.all()
+    for row in rows:
+        row.step(Step("failed", reason="deadline"), transaction.now)
+        transaction.event("failed", lane=row.lane, delivery=row.id, note="deadline")
+    await change.save()
+    return len(rows)
+
+
+def _tell(transaction: Transaction, row: Row, ended: Ended) -> None:
+    ok = row.state == "completed"
+    sent_ago, answered_ago = ended.sent_ago, ended.answered_ago
+    took = None if sent_ago is None or answered_ago is None else max(0, sent_ago - answered_ago)
+    transaction.attempt_ended(row.lane, ok=ok, refused=ended.refused, took=took)
+    note = row.reason or row.error
+    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, status=ended.status, note=note)
+
+
+def _storable(text: str | None) -> str | None:
+    """Return a text that Postgres takes: it has no place for a NUL, and errors quote what others sent."""
+    return None if text is None else text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _columns(number: str, answer: Answer) -> tuple[object, ...]:
+    return (number, answer.status, answer.truncated, answer.size, answer.sha256, answer.headers, answer.body)
+
+
+def _lost(claim: Claim) -> LeaseLost:
+    return LeaseLost(
+        f"the claim on {claim.id} is no longer this worker's: nothing was changed, and nothing may be sent"
+    )

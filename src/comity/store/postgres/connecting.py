@@ -1,0 +1,70 @@
+"""Connecting: how every connection to the database is set up."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import asyncpg
+
+SECONDS = 10.0
+"""So long connecting may take."""
+
+_SETTINGS = {
+    "application_name": "comity",
+    # Short statements, again and again: compiling one costs more than it saves.
+    "jit": "off",
+    # Tables that are empty now and hold millions later: a plan made for the empty one would stay, so only those that are right
+    # for both are allowed.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+
+
+class Place(NamedTuple):
+    """Where a store is.
+
+    Args:
+        dsn: `postgresql://user:password@host:port/database`; what it leaves out comes from PGHOST and the like.
+        schema: of the database.
+    """
+
+    dsn: str
+    schema: str = "comity"
+
+    @property
+    def channel(self) -> str:
+        """Where news of it are told."""
+        return f"comity {self.schema}"[:63]
+
+    @property
+    def quoted(self) -> str:
+        """The schema as SQL writes it."""
+        return '"' + self.schema.replace('"', '""') + '"'
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What asyncpg's `connect` and `create_pool` need."""
+        return {
+            "dsn": self.dsn,
+            "timeout": SECONDS,
+            "server_settings": {**_SETTINGS, "search_path": self.quoted},
+            # The statements are few and the same for as long as the connection lasts.
+            "statement_cache_size": 1000,
+            "max_cached_statement_lifetime": 0,
+        }
+
+    async def connect(self) -> asyncpg.Connection[asyncpg.Record]:
+        """Open a connection.
+
+        Raises:
+            OSError, asyncpg.PostgresError, asyncpg.InterfaceError: there is none to be had.
+        """
+        connection = await asyncpg.connect(**self.arguments)
+        await prepare(connection)
+        return connection
+
+
+async def prepare(connection: Any) -> None:
+    """Have ids come and go as text."""
+    await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str, format="text")

@@ -1,0 +1,58 @@
+"""Faults: what errors of Postgres and of the way to it mean for those who wanted something stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import asyncpg
+
+from comity.errors import StoreError, StoreReason
+
+DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+"""What asyncpg raises. TimeoutError is an OSError."""
+
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""Undone by the database for the sake of another transaction: the same again may well succeed."""
+
+_REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], StoreReason, str], ...] = (
+    (asyncpg.DiskFullError, "full", "the database's disk is full: nothing of this was stored; make room and try again"),
+    (
+        (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InsufficientPrivilegeError),
+        "denied",
+        "the database does not let this user in, or not do this",
+    ),
+    (asyncpg.ReadOnlySQLTransactionError, "denied", "the database may only be read: is it a standby?"),
+    (asyncpg.InvalidCatalogNameError, "schema", "create the database first"),
+    ((asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError), "schema", "the store is not migrated"),
+    (asyncpg.TooManyConnectionsError, "busy", "the database takes no more connections: see its max_connections"),
+    (AGAIN, "busy", "other transactions stood in the way again and again"),
+    ((asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError), "corrupt", "the database is damaged: restore a copy"),
+    (
+        (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, OSError),
+        "failed",
+        "no connection to the database; the next call tries again",
+    ),
+)
+
+
+def fault(error: Exception) -> StoreError:
+    """Return the StoreError that says what one of asyncpg's errors means."""
+    for kind, reason, meaning in _REASONS:
+        if isinstance(error, kind):
+            return StoreError(f"Postgres: {_said(error)} ({meaning})", reason=reason)
+    return StoreError(f"Postgres: {_said(error)}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise asyncpg's errors as StoreError."""
+    try:
+        yield
+    except DRIVER as error:
+        raise fault(error) from error
+
+
+def _said(error: Exception) -> str:
+    # A server's own words only: a detail may quote a row's values.
+    return str(getattr(error, "message", None) or error) or type(error).__name__

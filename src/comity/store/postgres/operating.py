@@ -1,0 +1,68 @@
+"""Operating: what people do to deliveries."""
+
+from __future__ import annotations
+
+from comity.store.postgres.change import Change
+from comity.store.postgres.reading import deliveries, matching, page_end
+from comity.store.postgres.transaction import Transaction
+from comity.store.records import Delivery, Query, Replayed
+from comity.store.row import END, SENDING, WAITING, Row
+from comity.store.sums import Results
+from comity.store.transitions import Step
+
+
+async def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Cancel each delivery."""
+    change = Change(transaction)
+    await change.of(calls)
+    for row in change.all():
+        if row.phase == SENDING and not row.cancelling:
+            row.cancelling = 1
+            transaction.event("cancelling", lane=row.lane, delivery=row.id, attempt=row.attempts)
+        elif row.phase not in {END, SENDING}:
+            row.step(Step("cancelled"), transaction.now)
+            transaction.event("cancelled", lane=row.lane, delivery=row.id)
+    return await _saved(transaction, change, calls)
+
+
+async def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Make each delivery that waits due now."""
+    change = Change(transaction)
+    await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", calls, WAITING)
+    for row in change.all():
+        row.wait(transaction.now, transaction.now)
+    return await _saved(transaction, change, calls)
+
+
+async def replay(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
+    """Deliver each again that came to an end."""
+    change = Change(transaction)
+    await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", calls, END)
+    await _again(transaction, change.all())
+    return await _saved(transaction, change, calls)
+
+
+async def replay_all(transaction: Transaction, calls: list[tuple[Query, str | None, int]]) -> Results[Replayed]:
+    """Replay up to so many deliveries of each query that came to an end."""
+    results: Results[Replayed] = []
+    for query, cursor, most in calls:
+        change = Change(transaction)
+        found = await matching(transaction.db, query, cursor, most, ended=True)
+        await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", found, END)
+        await _again(transaction, change.all())
+        count = len(await change.save())
+        results.append(Replayed(count=count, cursor=page_end(found, most)))
+    return results
+
+
+async def _again(transaction: Transaction, rows: list[Row]) -> None:
+    for row in rows:
+        row.replay(transaction.now, transaction.ageing)
+        transaction.event("replayed", lane=row.lane, delivery=row.id)
+    await transaction.db.execute("DELETE FROM answers WHERE id = ANY($1::uuid[])", [row.n for row in rows])
+
+
+async def _saved(transaction: Transaction, change: Change, calls: list[str]) -> Results[Delivery | None]:
+    await change.save()
+    found = await deliveries(transaction.db, calls)
+    return [found.get(number) for number in calls]

@@ -1,0 +1,112 @@
+"""Origins and lanes: who owns an origin, what is known of it, and how its queues stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comity.errors import LeaseLost
+from comity.store.postgres.change import Change
+from comity.store.postgres.claims import let_go
+from comity.store.postgres.leases import holds
+from comity.store.postgres.reading import filled, lane as read_lane
+from comity.store.postgres.transaction import Transaction
+from comity.store.records import Lane, Lease, Origin
+from comity.store.sums import Results
+
+_FREE = "SELECT id FROM origins WHERE lease IS NULL AND wanted ORDER BY id LIMIT $1"
+_OWN = f"""
+UPDATE origins o SET lease = $2, epoch = epoch + 1 FROM ({_FREE}) f WHERE o.id = f.id
+RETURNING o.id, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap
+"""  # noqa: S608 - texts of ours
+_HOLD = """
+UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3 WHERE name = $4 AND lease = $5 RETURNING id
+"""
+
+
+async def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[list[Origin]]:
+    """Take origins for each call (lease, most)."""
+    results: Results[list[Origin]] = []
+    for lease, most in calls:
+        if not await holds(transaction, lease.id):
+            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            continue
+        # A look first: mostly there is none, and then nobody else is held up.
+        if await transaction.db.fetchval(_FREE, 1) is None and not transaction.events:
+            results.append([])
+            continue
+        await transaction.write_counts()
+        rows = await transaction.db.fetch(_OWN, most, lease.id)
+        for row in rows:
+            transaction.event("origin.owned", origin=row[0], note=lease.worker)
+        results.append([filled(Origin, list(row)[1:]) for row in rows])
+    return results
+
+
+async def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str]]]) -> Results[None]:
+    """Leave each call's origins to others."""
+    change = Change(transaction)
+    for lease, names in calls:
+        freed = await transaction.db.fetch(
+            "UPDATE origins SET lease = NULL WHERE name = ANY($1::text[]) AND lease = $2 RETURNING id", names, lease.id
+        )
+        for (origin,) in freed:
+            transaction.event("origin.released", origin=origin)
+            where = "lease = $1 AND began_at IS NULL AND lane IN (SELECT id FROM lanes WHERE origin = $2)"
+            for row in await change.find(where, lease.id, origin):
+                let_go(transaction, change, row, row.due_at)
+    await change.save()
+    return [None] * len(calls)
+
+
+async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int]]) -> Results[None]:
+    """Write down what each owner learned: pause, block and gap."""
+    await transaction.lock()
+    results: Results[None] = []
+    for lease, name, pause, block, gap in calls:
+        paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
+        found = await transaction.db.fetchval(_HOLD, paused_until, blocked_until, gap, name, lease.id)
+        if found is None:
+            results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
+            continue
+        transaction.event("origin.held", origin=found, note="blocked" if block else "paused" if pause else "free")
+        results.append(None)
+    return results
+
+
+async def change_lane(
+    transaction: Transaction, calls: list[tuple[str, bool | None, bytes | None]]
+) -> Results[Lane | None]:
+    """Pause, resume or limit each call's lane."""
+    await transaction.write_counts()
+    results: Results[Lane | None] = []
+    for key, paused, limits in calls:
+        before = await read_lane(transaction.db, key)
+        if before is not None:
+            number = await transaction.db.fetchval(
+                "UPDATE lanes SET paused = coalesce($1, paused), limits = coalesce($2, limits) WHERE key = $3 RETURNING id",
+                paused,
+                limits,
+                key,
+            )
+            if paused is not None and paused != before.paused:
+                transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
+            if limits is not None:
+                transaction.event("lane.limits", lane=number)
+        results.append(before and await read_lane(transaction.db, key))
+    return results
+
+
+async def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:
+    """End pause and block of the origin of each lane."""
+    await transaction.write_counts()
+    results: Results[Lane | None] = []
+    for key in calls:
+        before = await read_lane(transaction.db, key)
+        if before is not None:
+            origin = await transaction.db.fetchval(
+                "UPDATE origins SET paused_until = 0, blocked_until = 0 WHERE name = $1 RETURNING id",
+                before.origin.name,
+            )
+            transaction.event("origin.unblocked", origin=origin)
+        results.append(before and await read_lane(transaction.db, key))
+    return results

@@ -1,0 +1,265 @@
+"""PostgresStore: a Store in a Postgres database, which any number of processes on any machines share.
+
+The time is the database's, so that all of them mean the same by it. One connection writes, a few others read, one more tells
+and hears of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import asyncpg
+
+from comity.errors import OptionsError, StoreError
+from comity.store.base import AGEING, LONGEST_AGEING
+from comity.store.bell import Bell
+from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, submitting
+from comity.store.postgres.claims import give_back
+from comity.store.postgres.connecting import Place, prepare
+from comity.store.postgres.faults import DRIVER, fault, translated
+from comity.store.postgres.migrations import check_schema
+from comity.store.postgres.news import News
+from comity.store.postgres.origins import disown
+from comity.store.postgres.writer import NOW, Handler, Work, Writer
+from comity.store.records import (
+    Answer,
+    AttemptRow,
+    Claim,
+    Claimed,
+    Counts,
+    Delivery,
+    Ended,
+    Event,
+    Lane,
+    Lease,
+    Minute,
+    NewDelivery,
+    Origin,
+    Page,
+    Payload,
+    Pruned,
+    Query,
+    Renewal,
+    Replayed,
+    Rescued,
+    Retention,
+    Start,
+    Submitted,
+)
+from comity.store.transitions import Step
+
+READERS = 4
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ORDER: tuple[Handler[Any, Any], ...] = (
+    submitting.submit,
+    claims.begin,
+    claims.finish,
+    claims.give_back,
+    operating.cancel,
+    operating.hasten,
+    operating.replay,
+    operating.replay_all,
+    claims.expire,
+    leases.register,
+    leases.renew,
+    leases.resign,
+    leases.rescue,
+    pruning.prune,
+    origins.hold,
+    origins.disown,
+    origins.change_lane,
+    origins.unblock,
+    origins.own,
+    claims.claim,
+)
+# They take origins and lanes before deliveries, or what others may be about to use.
+_ALONE: frozenset[Handler[Any, Any]] = frozenset(
+    {leases.resign, leases.rescue, pruning.prune, origins.disown, origins.change_lane, origins.unblock}
+)
+
+
+class PostgresStore:
+    """A store in a Postgres database; `open` it. What its methods promise stands at `comity.store.base.Store`.
+
+    It belongs to the event loop on which it was opened. Calls while the database is away raise StoreError at once; the
+    next one connects again. A connection that is lost during a commit leaves the caller in doubt, and the error says so.
+    """
+
+    def __init__(self, place: Place, pool: Any, writer: Writer, news: News, *, clock: Callable[[int], int]) -> None:
+        self._place, self._pool, self._writer, self._news, self._clock = place, pool, writer, news, clock
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls, dsn: str, *, schema: str = "comity", clock: Callable[[int], int] = int, ageing: int = AGEING
+    ) -> PostgresStore:
+        """Open a store.
+
+        Args:
+            dsn: `postgresql://user:password@host:port/database`; what it leaves out comes from PGHOST and the like.
+            schema: the schema of the database that holds it; `migrate` makes it and brings it up to date.
+            clock: from the database's time to the store's, ns since the epoch; a test moves it on.
+            ageing: after so long a delivery counts one priority more urgent, ns; at most a day.
+
+        Raises:
+            OptionsError: `ageing` is none of that.
+            StoreError: no connection, or its schema is older or newer.
+        """
+        if not 0 <= ageing <= LONGEST_AGEING:
+            raise OptionsError("ageing", ageing, f"0 to {LONGEST_AGEING} ns")
+        place = Place(dsn, schema)
+        with translated():
+            pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS, init=prepare)
+            try:
+                async with pool.acquire() as db:
+                    await check_schema(db, place)
+                    bell = Bell(await reading.last_event(db))
+            except BaseException:
+                pool.terminate()
+                raise
+        news = News(place, bell)
+        writer = Writer(place, order=_ORDER, alone=_ALONE, clock=clock, ageing=ageing, told=news.tell)
+        return cls(place, pool, writer, news, clock=clock)
+
+    async def now(self) -> int:
+        return self._clock(await self._read(_now))
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._writer.close()
+            await self._news.close()
+            await self._pool.close()
+
+    async def facts(self) -> doctor.Facts:
+        """Return what a doctor asks about the database."""
+        return await self._read(doctor.facts, self._place)
+
+    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
+        return await self._writer.do(submitting.submit, new)
+
+    async def register(self, worker: str, lasting: int) -> Lease:
+        return await self._writer.do(leases.register, (worker, lasting))
+
+    async def renew(self, lease: Lease) -> Renewal:
+        return await self._writer.do(leases.renew, lease)
+
+    async def resign(self, lease: Lease) -> None:
+        await self._writer.do(leases.resign, lease)
+
+    async def own(self, lease: Lease, most: int) -> list[Origin]:
+        return await self._writer.do(origins.own, (lease, most))
+
+    async def disown(self, lease: Lease, origins: Sequence[str]) -> None:
+        await self._writer.do(disown, (lease, origins))
+
+    async def starts(self, origin: str, since: int) -> list[Start]:
+        return await self._read(reading.starts, origin, since, await self.now())
+
+    async def hold(self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0) -> None:
+        await self._writer.do(origins.hold, (lease, origin, pause, block, gap))
+
+    async def claim(self, lease: Lease, free: int) -> Claimed:
+        return await self._writer.do(claims.claim, (lease.id, free), _nobody_wants)
+
+    async def begin(self, claim: Claim, cost: bytes = b"{}") -> int:
+        return await self._writer.do(claims.begin, (claim, cost))
+
+    async def finish(self, claim: Claim, ended: Ended) -> Step:
+        return await self._writer.do(claims.finish, (claim, ended))
+
+    async def give_back(self, claims: Sequence[Claim], wait: int = 0) -> int:
+        return await self._writer.do(give_back, (claims, wait))
+
+    async def rescue(self, jitter: int = 1_000_000_000) -> Rescued:
+        return await self._writer.do(leases.rescue, jitter)
+
+    async def expire(self, most: int = 500) -> int:
+        return await self._writer.do(claims.expire, most)
+
+    async def prune(self, retention: Retention, most: int = 500) -> Pruned:
+        return await self._writer.do(pruning.prune, (retention, most))
+
+    async def cancel(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.cancel, delivery) if reading.is_id(delivery) else None
+
+    async def hasten(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.hasten, delivery) if reading.is_id(delivery) else None
+
+    async def replay(self, delivery: str) -> Delivery | None:
+        return await self._writer.do(operating.replay, delivery) if reading.is_id(delivery) else None
+
+    async def replay_all(self, query: Query, cursor: str | None = None, most: int = 500) -> Replayed:
+        return await self._writer.do(operating.replay_all, (query, cursor, most))
+
+    async def change_lane(self, key: str, *, paused: bool | None = None, limits: bytes | None = None) -> Lane | None:
+        return await self._writer.do(origins.change_lane, (key, paused, limits))
+
+    async def unblock(self, key: str) -> Lane | None:
+        return await self._writer.do(origins.unblock, key)
+
+    async def get(self, delivery: str) -> Delivery | None:
+        return (await self._read(reading.deliveries, filter(reading.is_id, [delivery]))).get(delivery)
+
+    async def payload(self, delivery: str) -> Payload | None:
+        return await self._read(reading.payload, delivery) if reading.is_id(delivery) else None
+
+    async def answer(self, delivery: str) -> Answer | None:
+        return await self._read(reading.answer, delivery) if reading.is_id(delivery) else None
+
+    async def attempts(self, delivery: str) -> list[AttemptRow]:
+        return await self._read(reading.attempts, delivery) if reading.is_id(delivery) else []
+
+    async def deliveries(self, query: Query, cursor: str | None = None, most: int = 100) -> Page:
+        return await self._read(reading.page, query, cursor, most)
+
+    async def lane(self, key: str) -> Lane | None:
+        return await self._read(reading.lane, key)
+
+    async def lanes(self, after: str = "", most: int = 1000) -> list[Lane]:
+        return await self._read(reading.lanes, after, most)
+
+    async def origins(self) -> list[Origin]:
+        return await self._read(reading.origins)
+
+    async def counts(self) -> Counts:
+        return await self._read(reading.counts)
+
+    async def minutes(self, since: int, until: int, lane: str | None = None) -> list[Minute]:
+        return await self._read(reading.minutes, since, until, lane)
+
+    async def events(self, after: int, most: int = 1000) -> list[Event]:
+        return await self._read(reading.events, after, most)
+
+    async def last_event(self) -> int:
+        return await self._read(reading.last_event)
+
+    async def newer(self, after: int) -> None:
+        await self._news.bell.newer(after)
+
+    async def _read(self, read: Callable[Concatenate[Any, P], Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+        """Have one of the readers read; once more when the connection turns out to have been lost before."""
+        if self._closed:
+            raise StoreError("the store is closed", reason="closed")
+        for last in (False, True):
+            db = None
+            try:
+                async with self._pool.acquire() as db:
+                    return await read(db, *args, **named)
+            except DRIVER as error:
+                if last or db is None:
+                    raise fault(error) from error
+        raise AssertionError
+
+
+async def _now(db: Any) -> int:
+    now: int = await db.fetchval(NOW)
+    return now
+
+
+def _nobody_wants(claimed: Claimed) -> Work:
+    return Work(give_back, (claimed.claims, 0))
