@@ -29,7 +29,7 @@ POLICIES = {
     "auto": Policy(adaptive="auto"),
     "ema": Policy(adaptive="ema"),
     "rates": Policy(rate=["5/s", "100/min"], breaker=True),
-    "gap": Policy(learn_gap=True, min_gap=0.01),
+    "gap": Policy(learn="gap", min_gap=0.01),
 }
 DEADLINE = 600.0
 
