@@ -235,10 +235,10 @@ def test_a_switch_is_on_or_off():
 
 
 def test_one_host_may_adapt_or_not_and_have_a_breaker_or_not():
-    given = ["a.test adaptive=auto breaker=off", "b.test adaptive=off concurrency=3"]
+    given = ["a.test adaptive=auto", "b.test adaptive=off breaker=off concurrency=3"]
     found = parsing.hosts(given, Policy(adaptive="ema", breaker=True), "client")
-    assert (found["a.test"].adaptive, found["a.test"].breaker) == (Adaptive(), None)
-    assert (found["b.test"].adaptive, found["b.test"].breaker) == (None, Breaker())
-    for text in ("a.test adaptive=vegas", "a.test breaker=yes", "a.test adaptive=ema concurrency=off"):
+    assert (found["a.test"].adaptive, found["a.test"].breaker) == (Adaptive(), Breaker())
+    assert (found["b.test"].adaptive, found["b.test"].breaker) == (None, None)
+    for text in ("a.test adaptive=vegas", "a.test breaker=yes", "a.test adaptive=auto breaker=off"):
         with pytest.raises(OptionsError, match="--host"):
             parsing.hosts([text], Policy(), "client")

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from comity.errors import OptionsError
+from comity.policy.adaptive import Adaptive
 from comity.policy.header_names import HeaderNames
 from comity.policy.options import OPTIONS, Policy, policy_of
 from comity.policy.rate import Rate
@@ -121,3 +122,24 @@ def test_what_refusals_teach_depends_on_what_is_known():
     for (learn, known), expected in learned.items():
         policy = Policy(learn=learn, rate=["9 tokens/s", *(["5/s"] if known else [])])
         assert (policy.learns_gap, policy.learns_rate) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"adaptive": Adaptive(min_concurrency=5), "concurrency": 3}, ["adaptive.min_concurrency=5", "concurrency=3"]),
+        ({"adaptive": Adaptive(initial_concurrency=5), "concurrency": 3}, ["initial_concurrency=5", "concurrency=3"]),
+        ({"adaptive": "ema", "concurrency": None}, ["concurrency=None", 'adaptive.algorithm="ema"']),
+        ({"adaptive": "auto", "learn_gap": True}, ["learn_gap=True", 'adaptive.algorithm="auto"']),
+        ({"adaptive": True, "breaker": False}, ["breaker=False", 'adaptive.algorithm="auto"']),
+    ],
+)
+def test_options_that_cannot_hold_together_are_refused_and_both_are_named(options, named):
+    with pytest.raises(OptionsError) as refused:
+        Policy(**options)
+    assert all(part in str(refused.value) for part in named)
+
+
+def test_ema_leaves_the_gap_and_the_breaker_to_their_own_options():
+    policy = Policy(adaptive="ema", learn_gap=True, breaker=False)
+    assert (policy.learns_gap, policy.breaker) == (True, None)
