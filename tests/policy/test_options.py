@@ -130,7 +130,7 @@ def test_what_refusals_teach_depends_on_what_is_known():
         ({"adaptive": Adaptive(min_concurrency=5), "concurrency": 3}, ["adaptive.min_concurrency=5", "concurrency=3"]),
         ({"adaptive": Adaptive(initial_concurrency=5), "concurrency": 3}, ["initial_concurrency=5", "concurrency=3"]),
         ({"adaptive": "ema", "concurrency": None}, ["concurrency=None", 'adaptive.algorithm="ema"']),
-        ({"adaptive": "auto", "learn_gap": True}, ["learn_gap=True", 'adaptive.algorithm="auto"']),
+        ({"adaptive": "auto", "learn": "gap"}, ["learn='gap'", 'adaptive.algorithm="auto"']),
         ({"adaptive": True, "breaker": False}, ["breaker=False", 'adaptive.algorithm="auto"']),
     ],
 )
@@ -141,5 +141,5 @@ def test_options_that_cannot_hold_together_are_refused_and_both_are_named(option
 
 
 def test_ema_leaves_the_gap_and_the_breaker_to_their_own_options():
-    policy = Policy(adaptive="ema", learn_gap=True, breaker=False)
+    policy = Policy(adaptive="ema", learn="gap", breaker=False)
     assert (policy.learns_gap, policy.breaker) == (True, None)

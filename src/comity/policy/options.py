@@ -127,7 +127,7 @@ class Policy:
         adapts = Adaptive.of(adaptive)
         if adapts is not None:
             adapts.check(most)
-            _check_auto(adapts, learn_gap=learn_gap, breaker=breaker)
+            _check_auto(adapts, learn=learn, breaker=breaker)
         gap = duration(min_gap, "min_gap") or None
         turn = duration(queue_timeout, "queue_timeout")
         step = duration(ageing, "ageing", minimum=0.001)
@@ -244,13 +244,13 @@ def policy_of(options: Mapping[str, object]) -> Policy:
     return Policy(**options)  # type: ignore[arg-type]
 
 
-def _check_auto(adaptive: Adaptive, *, learn_gap: object, breaker: object) -> None:
+def _check_auto(adaptive: Adaptive, *, learn: object, breaker: object) -> None:
     """Refuse what "auto" would have to pass over, as it has laws of its own for refusals and failures."""
     if adaptive.algorithm != "auto":
         return
-    if learn_gap is True:
+    if learn == "gap":
         reason = 'with adaptive.algorithm="auto" 429s teach a rate in place of the gap'
-        raise OptionsError("learn_gap", learn_gap, "None or False, or adaptive without it", reason=reason)
+        raise OptionsError("learn", learn, '"rate" or None, or adaptive without it', reason=reason)
     if breaker is False:
         reason = 'adaptive.algorithm="auto" has a breaker always'
         raise OptionsError("breaker", breaker, "None, True or a Breaker(...), or adaptive without it", reason=reason)
