@@ -90,7 +90,7 @@ def test_a_late_attempt_is_sent_once_more_and_the_first_answer_counts():
     ]
     assert played.nothing_is_held()
     stats = played.hosts.stats().hosts["a"]
-    assert (stats.started, stats.succeeded, stats.cancelled) == (2, 1, 1)
+    assert (stats.started, stats.retried, stats.succeeded, stats.cancelled) == (2, 1, 1, 1)
 
 
 def test_the_first_send_ends_the_attempt_when_it_is_quicker_after_all():

@@ -45,7 +45,7 @@ def test_any_upper_quantile_may_be_asked_for():
 def test_what_cannot_be_is_refused(options):
     with pytest.raises(OptionsError, match="hedge"):
         Hedge(**options)
-    with pytest.raises(OptionsError, match="hedge"):
+    with pytest.raises(OptionsError, match='it needs "p95", '):
         Policy(hedge=options)
 
 

@@ -193,7 +193,8 @@ class _Life:
         keep_slot = self.call.retry.hold_slot and isinstance(decision, RetryAt)
         if self._superseded:  # what was sent beside it has ended, counted and learned for itself
             gate.core.release(self.ticket, now)
-            gate.tally.cut_short(attempt.number, sent=True)
+            assert self._slot is not None
+            gate.tally.cut_short(self._slot.number, sent=True)
             new_episode = False
         elif heard is None:
             new_episode = end_attempt(gate.core, self.ticket, outcome, decision, now, keep_slot=keep_slot)

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
+from comity.errors import OptionsError
 from comity.policy.naming import named_options, unusable
 from comity.policy.units import Seconds, integer, required, seconds
 
@@ -22,6 +23,7 @@ REMEMBERED = 128
 ENOUGH = 20
 """Latencies that have to be known before what is usual can be told."""
 
+_FORM = '"p95", any of "p50" to "p99.9", or a duration of at least 1 ms such as 0.3 or "300ms"'
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)")
 
 
@@ -53,8 +55,8 @@ class Hedge:
         found = _QUANTILE.fullmatch(after) if isinstance(after, str) else None
         share = None if found is None else float(found[1]) / 100
         if share is not None and share < 0.5:
-            raise unusable("hedge.after", after, '"p50" to "p99.9", or seconds')
-        wait = required(after, "hedge.after", minimum=0.001) if found is None else None
+            raise unusable("hedge.after", after, _FORM)
+        wait = _wait(after) if found is None else None
         vars(self).update(
             after=after if isinstance(after, str) and found else wait,
             max=integer(max, "hedge.max", 1, 10),
@@ -74,6 +76,13 @@ class Hedge:
             True
         """
         return value if value is None or isinstance(value, cls) else cls(after=value)  # type: ignore[arg-type]
+
+
+def _wait(after: object) -> float:
+    try:
+        return required(after, "hedge.after", minimum=0.001)
+    except OptionsError:
+        raise unusable("hedge.after", after, _FORM) from None
 
 
 class Latencies:
