@@ -77,6 +77,11 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, broken):
         sources(tmp_path, **broken)
 
 
+def test_a_rate_that_is_none_names_its_source(tmp_path):
+    with pytest.raises(OptionsError, match=r"^COMITY_RATE='fast'"):
+        resolve(rows("worker"), sources(tmp_path, environ={"COMITY_RATE": "50/5s,fast"}))
+
+
 def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
     assert from_dotenv(tmp_path / ".env").values == {}
     with pytest.raises(OptionsError, match=r"none\.toml"):

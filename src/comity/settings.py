@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from comity.errors import OptionsError
 from comity.policy.naming import check_choice, check_names
+from comity.policy.rate import Rate
 from comity.policy.units import duration, parse_integer, required, size
 
 PREFIX = "COMITY_"
@@ -128,7 +129,7 @@ TABLE: tuple[Setting, ...] = (
         text="Deliveries that a worker has on the way at a time.",
     ),
     Setting(
-        name="rate", default=None, unit="R", group="worker", read=_text, several=True,
+        name="rate", default=None, unit="R", group="worker", read=Rate.of, several=True,
         text="Starts per time for an origin whose lane has no limits: 50/5s.",
     ),
     Setting(
