@@ -104,9 +104,9 @@ def test_a_refusal_that_names_a_time_pauses_the_host():
     assert limiter.hold == 5 * S
 
 
-def test_with_ema_a_refusal_pauses_the_host_and_widens_its_gap():
+def test_with_ema_a_refusal_pauses_the_host_and_widens_its_gap_if_that_is_asked_for():
     """PF-015"""
-    limiter = host(adaptive="ema")
+    limiter = host(adaptive="ema", learn="gap")
     assert refused(limiter, S) is True
     assert (limiter.gap.width, limiter.hold) == (250 * MS, 2 * S)
 

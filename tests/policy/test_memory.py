@@ -140,7 +140,7 @@ def test_a_host_that_taught_nothing_is_not_kept():
         ({"adaptive": True}, 60, 40.0, 4.0),
         ({"adaptive": True}, 90_000, None, 2.0),
         ({}, 60, 40.0, None),
-        ({"adaptive": "ema"}, 60, None, 10.0),
+        ({"adaptive": "ema"}, 60, 40.0, 10.0),
     ],
     ids=["auto", "too old", "refusals alone", "ema"],
 )

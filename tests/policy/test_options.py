@@ -122,6 +122,8 @@ def test_what_refusals_teach_depends_on_what_is_known():
     for (learn, known), expected in learned.items():
         policy = Policy(learn=learn, rate=["9 tokens/s", *(["5/s"] if known else [])])
         assert (policy.learns_gap, policy.learns_rate) == expected
+        by_latency = policy.replace(adaptive="ema")
+        assert (by_latency.learns_gap, by_latency.learns_rate) == expected
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,9 @@ def test_a_window_of_a_minute_is_used_up():
 
 
 @pytest.mark.parametrize("words", ["bucket 1/s burst 1 latency 50ms", "window 30/min latency 50ms"])
-def test_a_slow_limit_is_used_up_with_few_refusals(words):
-    done = played(words, concurrency=20)
+@pytest.mark.parametrize("adaptive", [None, "ema"])
+def test_a_slow_limit_is_used_up_with_few_refusals(words, adaptive):
+    done = played(words, concurrency=20, adaptive=adaptive)
     assert done.waste < 0.06
     assert done.goodput > 0.85 * float(done.model.capacity(done.took) or 0) * NS / done.took
 

@@ -8,10 +8,17 @@ from comity.policy.breaker import Breaker
 from comity.policy.controller import Controller
 from comity.policy.ema import Ema
 from comity.policy.pause import NO_CAP
+from comity.policy.rate_law import RateLaw
 
 
 def controller(
-    options: Adaptive | None, concurrency: int | None, breaker: Breaker | None, now: int, wall_offset: int
+    options: Adaptive | None,
+    concurrency: int | None,
+    breaker: Breaker | None,
+    now: int,
+    wall_offset: int,
+    *,
+    learns_rate: bool,
 ) -> Controller | None:
     """Return a host's adaptive control, or None without one.
 
@@ -21,12 +28,13 @@ def controller(
         breaker: how the breaker of a control that has one is set; None for the usual.
         now: ns.
         wall_offset: wall clock minus the clock of `now`, ns.
+        learns_rate: whether 429s teach a rate where the control does not say so itself.
     """
     if options is None:
         return None
     if options.algorithm == "ema":
         assert concurrency is not None
-        return Ema(options, concurrency)
+        return Ema(options, concurrency, RateLaw(now) if learns_rate else None)
     return Auto(
         minimum=options.min_concurrency,
         maximum=NO_CAP if concurrency is None else concurrency,

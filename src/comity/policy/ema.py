@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from comity.policy.adaptive import Adaptive
 from comity.policy.controller import Ending, Start
+from comity.policy.rate_law import RateLaw
 from comity.policy.windows import NEVER
 
 ALPHA = 0.2
@@ -19,29 +20,38 @@ ALPHA = 0.2
 
 
 class Ema:
-    """See `Controller`; it holds back nothing in time.
+    """See `Controller`.
 
     Args:
         options: of algorithm "ema".
         concurrency: the host's limit.
+        rates: what refusals teach besides; None: it holds back nothing in time.
     """
 
-    until = 0
     wake = NEVER
     owns_refusals = False
-    rate: float | None = None
-    refused = False
     breaker = None
 
-    __slots__ = ("_average", "_breaches", "_maximum", "_options", "_rank", "cap", "use_ttfb")
+    __slots__ = ("_average", "_breaches", "_maximum", "_options", "_rank", "_rates", "cap", "until", "use_ttfb")
 
-    def __init__(self, options: Adaptive, concurrency: int) -> None:
-        self._options, self._maximum = options, concurrency
+    def __init__(self, options: Adaptive, concurrency: int, rates: RateLaw | None = None) -> None:
+        self._options, self._maximum, self._rates = options, concurrency, rates
+        self.until = 0
         initial = options.initial_concurrency
         self.cap = concurrency if initial is None else initial
         self.use_ttfb = bool(options.use_ttfb)
         self._average = 0.0
         self._breaches = self._rank = 0
+
+    @property
+    def rate(self) -> float | None:
+        """The learned rate, requests per second, or None."""
+        return None if self._rates is None else self._rates.rate
+
+    @property
+    def refused(self) -> bool:
+        """Whether an episode of refusals is under way."""
+        return self._rates is not None and self._rates.refused
 
     @property
     def limit(self) -> float:
@@ -53,18 +63,31 @@ class Ema:
         """The average latency, ns; 0 while unknown."""
         return self._average
 
-    def recall(self, rate: float | None, limit: float | None, now: int) -> None:
-        """Take nothing over: the options say where it begins."""
+    def recall(self, rate: float | None, limit: float | None, now: int) -> None:  # noqa: ARG002 - as of `Controller`
+        """Begin with the rate that is known from before; where concurrency begins the options say."""
+        if self._rates is not None and rate is not None:
+            self._rates.recall(rate, now)
 
     def begin(self, running: int, now: int) -> Start:
         """Note a start; see `Controller`."""
+        rank = self._rank
         self._rank += 1
-        return self._rank - 1, running, now
+        if self._rates is not None:
+            self._rates.begin(rank, now)
+            self.until = self._rates.until
+        return rank, running, now
 
-    def end(self, start: Start, now: int, ending: Ending, latency: int | None, hint: int | None) -> None:  # noqa: ARG002
+    def end(self, start: Start, now: int, ending: Ending, latency: int | None, hint: int | None) -> None:
         """Note an end; see `Controller`. Only answers with a latency are samples."""
         if ending is Ending.OK and latency is not None:
             self._sample(latency)
+        if self._rates is not None:
+            rank, _, started = start
+            if ending is Ending.REFUSED:
+                self._rates.refuse(rank, started, now, self._rank, hint)
+            elif ending is not Ending.NOTHING:
+                self._rates.accept(rank, now, self._rank)
+            self.until = self._rates.until
 
     def tick(self, now: int) -> None:
         """Do nothing: time alone changes nothing here."""

@@ -59,7 +59,9 @@ class HostLimiter(Line):
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
         self.spread = Spread(SHORT if policy.knows_rate else 0)
         self._controls: tuple[Control, ...] = (self.pause, self.spread)
-        self.adaptive = controller(policy.adaptive, policy.concurrency, policy.breaker, now, wall_offset)
+        self.adaptive = controller(
+            policy.adaptive, policy.concurrency, policy.breaker, now, wall_offset, learns_rate=policy.learns_rate
+        )
         self.breaker = None if self.adaptive is None else self.adaptive.breaker
         self._guards = self.breaker is None and policy.breaker is not None
         if self._guards:

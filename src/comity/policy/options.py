@@ -41,8 +41,8 @@ class Policy:
         max_queue: requests that may wait; one more is refused with QueueFull. At least 1.
         queue_timeout: the longest wait for a turn.
         ageing: after so long a wait a request counts one priority step more urgent; None keeps priorities strict.
-        learn: what 429s teach besides their pause. "rate": the server's, where no `rate` of requests is given ("ema" learns
-            a gap there). "gap": a gap between starts, 250 ms and doubling to 10 s, which 20 successes in a row halve. None:
+        learn: what 429s teach besides their pause. "rate": the server's, where no `rate` of requests is given.
+            "gap": a gap between starts, 250 ms and doubling to 10 s, which 20 successes in a row halve. None:
             nothing.
         retry: a `Retry`, a number of retries, or a function of `RetryInfo` that returns seconds or None; see `Retry.of`.
         timeout: a `Timeout`, or a duration that limits each attempt.
@@ -51,7 +51,7 @@ class Policy:
         group: "json:PATH", such as "json:model": requests with different values at that place of their JSON body have
             limiters of their own, each with these rules; those without such a value share one.
         adaptive: let concurrency follow what answers tell: True or "auto", "ema", or an `Adaptive`; `concurrency` is then the
-            most. With "auto" 429s also teach a rate, in place of the gap. None or False: nothing adapts.
+            most. With "auto" 429s teach a rate whatever `learn` says. None or False: nothing adapts.
         obey_quotas: spread what answers announce to be left of a quota over the time to its reset, when more is wanted, and
             wait for the reset when nothing is left; with a `rate`, those quotas that are reset later than in 10 s.
         retry_budget: how many retries the host gets besides its successes: a `RetryBudget`, True for the usual one, None or
@@ -170,16 +170,18 @@ class Policy:
 
     @property
     def learns_gap(self) -> bool:
-        """Whether 429s widen the gap between starts: one law at a time learns from them, and "ema" has none of its own."""
-        if self.adaptive is None:
-            return self.learn == "gap"
-        guesses = self.learn == "gap" or (self.learn == "rate" and not self.knows_rate)
-        return guesses and self.adaptive.algorithm == "ema"
+        """Whether 429s widen the gap between starts: one law at a time learns from them."""
+        return self.learn == "gap" and not self._owns_refusals
 
     @property
     def learns_rate(self) -> bool:
-        """Whether 429s teach a rate although nothing else adapts: one that is known needs no guess."""
-        return self.adaptive is None and self.learn == "rate" and not self.knows_rate
+        """Whether 429s teach a rate where no control owns them: one that is known needs no guess."""
+        return self.learn == "rate" and not self.knows_rate and not self._owns_refusals
+
+    @property
+    def _owns_refusals(self) -> bool:
+        """Whether the adaptive control has a law for 429s anyway: that of latency alone has none."""
+        return self.adaptive is not None and self.adaptive.algorithm != "ema"
 
     def replace(self, **changes: object) -> Policy:
         """Return a copy with some options changed.
