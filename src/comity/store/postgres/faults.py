@@ -9,8 +9,11 @@ import asyncpg
 
 from comity.errors import StoreError, StoreReason
 
-DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """What asyncpg raises. TimeoutError is an OSError."""
+
+BROKEN = asyncpg.InternalClientError
+"""Raised where the server ended the connection a moment ago and asyncpg has not seen it yet: the connection is of no more use."""
 
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Undone by the database for the sake of another transaction: the same again may well succeed."""
@@ -29,7 +32,7 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], StoreReason
     (AGAIN, "busy", "other transactions stood in the way again and again"),
     ((asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError), "corrupt", "the database is damaged: restore a copy"),
     (
-        (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, OSError),
+        (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, BROKEN, OSError),
         "failed",
         "no connection to the database; the next call tries again",
     ),

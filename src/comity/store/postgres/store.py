@@ -17,7 +17,7 @@ from comity.store.bell import Bell
 from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, submitting
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.connecting import Place, prepare
-from comity.store.postgres.faults import DRIVER, fault, translated
+from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
 from comity.store.postgres.origins import disown
@@ -249,7 +249,11 @@ class PostgresStore:
             db = None
             try:
                 async with self._pool.acquire() as db:
-                    return await read(db, *args, **named)
+                    try:
+                        return await read(db, *args, **named)
+                    except BROKEN:
+                        db.terminate()
+                        raise
             except DRIVER as error:
                 if last or db is None:
                     raise fault(error) from error

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from comity.errors import StoreError
 from comity.store.ids import Ids
 from comity.store.postgres.connecting import Place
-from comity.store.postgres.faults import AGAIN, DRIVER, fault
+from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, fault
 from comity.store.postgres.transaction import Transaction
 from comity.store.sums import Known, Results
 
@@ -155,7 +155,7 @@ class Writer:
                 return [self._doubted(work, result) for work, result in zip(works, doubt.results, strict=True)]
             except Exception as error:  # noqa: BLE001 - whatever it is concerns its caller, and not those who come later
                 self._known.clear()
-                if self._db is None or self._db.is_closed():
+                if self._db is None or self._db.is_closed() or isinstance(error, BROKEN):
                     await self._drop()
                     lost += 1
                     # The first loss is one that was noticed late: the server may long be back.
@@ -183,7 +183,7 @@ class Writer:
         try:
             await db.execute("COMMIT")
         except DRIVER as error:
-            if db.is_closed():
+            if db.is_closed() or isinstance(error, BROKEN):
                 raise _InDoubt(results) from error
             raise
         if last is not None:
@@ -211,8 +211,10 @@ class Writer:
     async def _drop(self) -> None:
         db, self._db = self._db, None
         if db is not None:
-            with contextlib.suppress(*DRIVER):
-                await db.close(timeout=1)
+            if self._closing:
+                with contextlib.suppress(*DRIVER):
+                    await db.close(timeout=1)
+            db.terminate()
 
     def _tell(self, works: list[Work], results: list[Any]) -> None:
         for work, result in zip(works, results, strict=True):

@@ -1,0 +1,356 @@
+"""One Postgres database, several processes: lost connections, restarts, order, news and what a doctor asks."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+
+import asyncpg
+import pytest
+
+from comity.errors import LeaseLost, OptionsError, StoreError
+from comity.policy.units import NS
+from comity.store.postgres.faults import fault
+from comity.store.postgres.migrations import migrate, migrations
+from comity.store.postgres.store import PostgresStore
+from comity.store.records import Ended
+from comity.testing.conformance.stage import AGAIN, LEASE, OK, claims, everything, known, new, submit, worker
+from tests.store.postgres_server import EmbeddedServer
+
+NEWEST = len(migrations())
+
+
+@pytest.fixture
+async def stores(postgres_stage):
+    """Two processes' stores on one database."""
+    return [await postgres_stage.open() for _ in range(2)]
+
+
+@pytest.fixture(scope="module")
+def own_server():
+    server = EmbeddedServer()
+    yield server
+    server.remove()
+
+
+def test_files_are_numbered_without_a_gap():
+    assert [int(name.partition("_")[0]) for name, _ in migrations()] == list(range(1, NEWEST + 1))
+
+
+async def test_a_schema_is_made_by_migrating_and_not_by_opening(postgres_stage):
+    """NP-034"""
+    dsn, schema = postgres_stage.dsn, postgres_stage.schema
+    with pytest.raises(StoreError, match="is empty: migrate it first") as refused:
+        await PostgresStore.open(dsn, schema=schema)
+    assert refused.value.reason == "schema"
+    both = await asyncio.gather(migrate(dsn, schema=schema), migrate(dsn, schema=schema))
+    assert sorted(both) == [[], [name for name, _ in migrations()]]
+
+
+@pytest.mark.parametrize("version", range(1, NEWEST))
+async def test_new_code_on_an_old_schema_refuses_and_an_old_one_is_brought_up(postgres_stage, version):
+    """NP-034"""
+    dsn, schema = postgres_stage.dsn, postgres_stage.schema
+    await migrate(dsn, schema=schema, to=version)
+    with pytest.raises(StoreError, match=f"has schema {version} and this version needs {NEWEST}"):
+        await PostgresStore.open(dsn, schema=schema)
+    assert await migrate(dsn, schema=schema) == [name for name, _ in migrations()[version:]]
+    store = await postgres_stage.open()
+    await submit(store)
+
+
+async def test_a_newer_schema_and_another_programs_are_refused(postgres_stage):
+    dsn, schema = postgres_stage.dsn, postgres_stage.schema
+    await migrate(dsn, schema=schema)
+    await postgres_stage.sql(f"UPDATE store SET version = {NEWEST + 1}")
+    for use in (PostgresStore.open, migrate):
+        with pytest.raises(StoreError, match="use the newer comity"):
+            await use(dsn, schema=schema)
+    await postgres_stage.sql("ALTER TABLE store RENAME TO theirs")
+    for use in (PostgresStore.open, migrate):
+        with pytest.raises(StoreError, match="no store of comity"):
+            await use(dsn, schema=schema)
+
+
+async def test_options_and_addresses_that_cannot_be_used_are_refused(postgres):
+    with pytest.raises(OptionsError, match="ageing"):
+        await PostgresStore.open(postgres, ageing=-1)
+    with pytest.raises(StoreError, match="no connection to the database"):
+        await PostgresStore.open("postgresql://postgres@127.0.0.1:1/test")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (asyncpg.DiskFullError("x"), "full"),
+        (asyncpg.InvalidPasswordError("x"), "denied"),
+        (asyncpg.InvalidCatalogNameError("x"), "schema"),
+        (asyncpg.TooManyConnectionsError("x"), "busy"),
+        (asyncpg.DeadlockDetectedError("x"), "busy"),
+        (asyncpg.DataCorruptedError("x"), "corrupt"),
+        (ConnectionRefusedError("x"), "failed"),
+        (asyncpg.DivisionByZeroError("x"), "failed"),
+    ],
+)
+def test_each_of_postgres_errors_has_a_reason(error, reason):
+    assert fault(error).reason == reason
+
+
+async def test_two_workers_on_one_database_claim_nothing_twice_and_share_no_origin(stores):
+    """DD-04: each origin's limits have one owner, whatever both ask for at the same moment."""
+    numbers = []
+    for each in range(120):
+        numbers += await submit(stores[each % 2], new(each, origin=f"https://host{each % 6}:443"))
+    leases = [await store.register("worker", LEASE) for store in stores]
+    owned = await asyncio.gather(*(store.own(lease, 3) for store, lease in zip(stores, leases, strict=True)))
+    owners = {origin.name: origin.lease for part in owned for origin in part}
+    assert Counter(owners.values()) == dict.fromkeys((lease.id for lease in leases), 3)
+    sent = []
+
+    async def work(store, lease):
+        while found := (await store.claim(lease, 16)).claims:
+            for claim in found:
+                assert owners[claim.origin] == claim.lease == lease.id
+            await asyncio.gather(*(store.begin(claim) for claim in found))
+            await asyncio.gather(*(store.finish(claim, OK) for claim in found))
+            sent.extend(claim.id for claim in found)
+
+    await asyncio.gather(*(work(store, lease) for store, lease in zip(stores, leases, strict=True)))
+    assert sorted(sent) == sorted(numbers)
+    assert (await stores[0].counts()).completed == 120
+
+
+async def test_a_worker_of_another_process_whose_lease_ran_out_completes_nothing(postgres_stage, stores):
+    first, second = stores
+    (number,) = await submit(first)
+    (late,) = await claims(first, await worker(first, "late"))
+    await first.begin(late)
+    postgres_stage.advance(LEASE + NS)
+    assert (await second.rescue(0)).leases == 1
+    (claim,) = await claims(second, await worker(second, "other"))
+    await second.begin(claim)
+    with pytest.raises(LeaseLost):
+        await first.finish(late, OK)
+    assert (await second.finish(claim, OK)).state == "completed"
+    assert (await known(first, number)).attempts == 2
+
+
+async def test_events_of_several_writers_are_seen_in_one_order_without_a_gap(stores):
+    """A reader that saw one has seen all before it, also those whose transaction began earlier."""
+    seen = []
+
+    async def read():
+        while len(seen) < 300:
+            part = await stores[0].events(len(seen))
+            assert [each.seq for each in part] == list(range(len(seen) + 1, len(seen) + 1 + len(part)))
+            seen.extend(part)
+
+    async def write(store, first):
+        for number in range(first, first + 50):
+            await asyncio.gather(*(submit(store, new(number, lane=f"lane{each}")) for each in range(3)))
+
+    await asyncio.gather(read(), *(write(store, 100 * place) for place, store in enumerate(stores)))
+    assert len({each.delivery for each in seen}) == 300
+
+
+async def test_processes_that_change_the_same_rows_in_any_order_do_not_block_each_other(stores):
+    numbers = await submit(stores[0], *(new(each, lane=f"lane{each % 5}") for each in range(40)))
+    for call in ("cancel", "replay", "hasten", "cancel"):
+        await asyncio.gather(
+            *(getattr(stores[0], call)(number) for number in numbers),
+            *(getattr(stores[1], call)(number) for number in reversed(numbers)),
+        )
+    totals = await stores[0].counts()
+    assert (totals.cancelled, totals.pending, totals.ready) == (40, 0, 0)
+
+
+async def test_of_two_processes_with_one_key_one_creates(stores):
+    for turn in range(10):
+        request = new(turn, idempotency_key=f"key{turn}", lane=f"new lane {turn}")
+        found = await asyncio.gather(*(store.submit([request]) for store in stores for _ in range(3)))
+        assert Counter(each.outcome for (each,) in found) == {"created": 1, "replayed": 5}
+        assert len({each.id for (each,) in found}) == 1
+
+
+async def test_an_event_of_another_process_wakes_those_who_wait(stores):
+    """Also when the connection that would have told of it is gone: then it is looked for."""
+    first, second = stores
+    for lost in (False, True):
+        waiting = asyncio.ensure_future(second.newer(await second.last_event()))
+        if lost and second._news._db is not None:
+            second._news._db.terminate()
+        await submit(first)
+        await waiting
+
+
+async def test_many_who_wait_share_a_commit(postgres_stage):
+    store = await postgres_stage.open()
+    await asyncio.gather(*(submit(store, new(each)) for each in range(500)))
+    (row,) = await postgres_stage.sql("SELECT count(DISTINCT xmin::text) FROM deliveries")
+    assert row[0] < 50
+
+
+async def test_a_call_that_is_refused_leaves_the_others_of_its_commit_alone(postgres_stage):
+    store = await postgres_stage.open()
+    await submit(store, new(1, lane="lane"))
+    found = await asyncio.gather(
+        submit(store, new(2)),
+        store.submit([new(3), new(4, lane="lane", origin="https://other:443")]),
+        store.submit([new(5, body="text")]),
+        store.submit([new(6, method="\0")]),
+        submit(store, new(7)),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in found] == [list, OptionsError, StoreError, StoreError, list]
+    assert [each.url[-1] for each in await everything(store)] == ["7", "2", "1"]
+
+
+async def test_an_error_that_quotes_a_nul_can_be_stored(postgres_stage):
+    store = await postgres_stage.open()
+    (number,) = await submit(store)
+    (claim,) = await claims(store, await worker(store))
+    await store.begin(claim)
+    await store.finish(claim, Ended(then="retry", error="it said \0", reason="\0"))
+    assert (await known(store, number)).error == "it said \N{REPLACEMENT CHARACTER}"
+
+
+async def test_a_connection_that_was_lost_while_nothing_was_asked_is_not_noticed(postgres_stage):
+    store = await postgres_stage.open()
+    await submit(store)
+    for _ in range(3):
+        await postgres_stage.sql("SELECT pg_terminate_backend($1)", store._writer._db.get_server_pid())
+        await submit(store)
+    assert len(await everything(store)) == 4
+
+
+async def test_what_another_transaction_stood_in_the_way_of_is_done_again(postgres_stage):
+    store = await postgres_stage.open()
+    await failing(postgres_stage, "IF nextval('turns') < 3 THEN RAISE 'again' USING ERRCODE = '40001'; END IF")
+    await submit(store)
+    assert len(await everything(store)) == 1
+
+
+async def test_a_connection_that_is_lost_during_the_commit_leaves_a_doubt_and_says_so(postgres_stage):
+    store = await postgres_stage.open()
+    await failing(postgres_stage, "IF nextval('turns') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF")
+    with pytest.raises(StoreError, match="whether this was stored is not known"):
+        await submit(store)
+    await submit(store)
+    assert len(await everything(store)) == 1
+
+
+async def failing(stage, what):
+    """Have commits of new deliveries do something before they are through."""
+    await stage.sql("CREATE SEQUENCE turns")
+    body = f"SET search_path = {stage.schema} AS $$ BEGIN {what}; RETURN NULL; END $$"
+    await stage.sql(f"CREATE FUNCTION failing() RETURNS trigger LANGUAGE plpgsql {body}")
+    when = "AFTER INSERT ON deliveries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+    await stage.sql(f"CREATE CONSTRAINT TRIGGER failing {when} EXECUTE FUNCTION failing()")
+
+
+async def test_a_reader_that_is_cancelled_harms_nobody(postgres_stage):
+    store = await postgres_stage.open()
+    await submit(store)
+    for turns in range(30):
+        task = asyncio.ensure_future(store.counts())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    found = await asyncio.gather(*(store.counts() for _ in range(20)))
+    assert {each.pending for each in found} == {1}
+
+
+async def test_a_doctor_learns_of_clock_and_oldest_transaction(postgres_stage):
+    store = await postgres_stage.open()
+    db = await asyncpg.connect(postgres_stage.dsn)
+    async with db.transaction(isolation="repeatable_read"):
+        await db.fetchval("SELECT 1")
+        await submit(store)
+        facts = await store.facts()
+    await db.close()
+    assert facts.schema == NEWEST
+    assert facts.oldest_xmin >= 1
+    assert facts.longest_transaction > 0
+    assert abs(facts.skew) < 60 * NS
+    assert 0 < facts.connections <= facts.most_connections
+
+
+class Load:
+    """Submits and delivers without end, and calls again whenever a call fails; knows what it was told."""
+
+    def __init__(self, store):
+        self.store = store
+        self.submitted, self.completed, self.errors = set(), set(), []
+        self.over = False
+        self._more = asyncio.Event()
+
+    async def insist(self, call, *args):
+        while True:
+            try:
+                return await call(*args)
+            except LeaseLost:
+                return None
+            except StoreError as error:
+                self.errors.append(error)
+                await asyncio.sleep(0)
+
+    async def submitting(self, number):
+        while not self.over:
+            found = await self.insist(self.store.submit, [new(number), new(number)])
+            self.submitted.update(each.id for each in found)
+            self._more.set()
+
+    async def sending(self, claim):
+        if number := await self.insist(self.store.begin, claim):
+            step = await self.insist(self.store.finish, claim, AGAIN if number == 1 else OK)
+            if step and step.state == "completed":
+                self.completed.add(claim.id)
+            elif step:
+                await self.insist(self.store.hasten, claim.id)
+
+    async def working(self):
+        lease = await self.insist(worker, self.store)
+        while not self.over:
+            await self.insist(self.store.own, lease, 10)
+            claimed = await self.insist(self.store.claim, lease, 64)
+            await asyncio.gather(*map(self.sending, claimed.claims))
+        await self.store.resign(lease)
+
+    async def some_more(self):
+        before = len(self.submitted)
+        while len(self.submitted) < before + 40 or not self.completed:
+            self._more.clear()
+            await self._more.wait()
+
+
+async def test_a_server_that_is_restarted_under_load_loses_nothing_that_it_acknowledged(own_server):
+    """NP-029: it is told at once that there is no database, and all goes on when it is back."""
+    dsn = own_server.dsn.partition("?")[0]
+    await migrate(dsn)
+    store = await PostgresStore.open(dsn)
+    load = Load(store)
+    tasks = [
+        asyncio.ensure_future(load.working()),
+        *(asyncio.ensure_future(load.submitting(each)) for each in range(4)),
+    ]
+    for how in (signal.SIGINT, signal.SIGQUIT):
+        await load.some_more()
+        await asyncio.to_thread(own_server.stop, how)
+        with pytest.raises(StoreError):
+            await store.counts()
+        await asyncio.to_thread(own_server.start)
+    load.over = True
+    await asyncio.gather(*tasks)
+    assert load.errors
+    found = {each.id: each for each in await everything(store, most=1000)}
+    assert load.submitted <= found.keys()
+    assert load.completed <= {number for number, each in found.items() if each.state == "completed"}
+    for number, each in found.items():
+        rows = await store.attempts(number)
+        assert [row.number for row in rows] == list(range(1, each.attempts + 1))
+        assert sum(row.decision == "completed" for row in rows) == (each.state == "completed")
+    totals = await store.counts()
+    assert (totals.held, totals.pending + totals.retrying + totals.completed) == (0, len(found))
+    await store.close()
