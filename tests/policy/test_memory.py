@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from comity.policy.limiter import HostLimiter
-from comity.policy.memory import recall, remember
+from comity.policy.memory import HostMemory, recall, remember
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.ticket import Ticket
@@ -90,10 +90,24 @@ def test_each_budget_is_kept_by_itself():
     assert new.earliest(1000 * NS, new.meters.costs({"tokens": 11})) == (1000 + 3600 - 60) * NS
 
 
-def test_a_rate_that_is_another_now_begins_anew():
-    limiter = HostLimiter(Policy(rate="1/h"), 0)
-    use(limiter, 0)
-    assert free_in(again(limiter, 0, 1, Policy(rate="2/h"))) == 0
+@pytest.mark.parametrize(
+    ("rate", "wait"),
+    [
+        ("2/min", 57), ("4/min", 0), ("3/20s", 13), (Rate(3, 60, kind="fixed"), 60), (Rate(6, 60, burst=3), 3), ("9 tokens/min", 0),
+    ],
+    ids=["lower", "room", "longer", "fixed", "bucket", "budget"],
+)  # fmt: skip
+def test_what_is_open_counts_for_another_rate_of_the_same_unit(rate, wait):
+    """Three started at 0, 4 and 5 s; now it is 7 s."""
+    limiter = HostLimiter(Policy(rate=["3/10s", "9/10s"]), 0)
+    use(limiter, 0, 4, 5)
+    assert free_in(again(limiter, 6, 1, Policy(rate=rate))) == wait
+
+
+def test_what_is_open_of_a_rate_that_cannot_be_read_is_passed_over():
+    new = HostLimiter(Policy(rate="1/h"), 1000 * NS)
+    recall(new, HostMemory(at=WALL, taken={"all of it": [(0, 1)]}), 1000 * NS, WALL)
+    assert free_in(new) == 0
 
 
 def refuse(limiter: HostLimiter, until: float, *, block: bool = False) -> None:

@@ -64,7 +64,7 @@ def remember(limiter: HostLimiter, now: int, wall: int) -> HostMemory | None:
 
 
 def recall(limiter: HostLimiter, memory: HostMemory, now: int, wall: int) -> None:
-    """Let a new limiter begin with what is kept; rates that are no longer the same are passed over.
+    """Let a new limiter begin with what is kept; it counts for rates that are no longer the same, too.
 
     Args:
         limiter: the host's; nothing was sent yet.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from comity.errors import OptionsError
 from comity.policy.rate import Rate
@@ -109,10 +110,14 @@ class Meters:
         found = {name: meter.taken(now) for name, meter in self._named_meters()}
         return {name: entries for name, entries in found.items() if entries}
 
-    def retake(self, taken: Mapping[str, Iterable[tuple[int, int]]], at: int) -> None:
-        """Take again what was open at `at`, ns; nothing else may have been taken."""
-        for name, meter in self._named_meters():
-            for age, cost in taken.get(name, ()):
+    def retake(self, taken: Mapping[str, Sequence[tuple[int, int]]], at: int) -> None:
+        """Take again what was open at `at`, ns; nothing else may have been taken.
+
+        A rate that was not there before counts what is known of its unit: whoever lowers a limit has not sent less.
+        """
+        fullest = _fullest(taken)
+        for (name, meter), unit in zip(self._named_meters(), self._units, strict=True):
+            for age, cost in taken.get(name) or fullest.get(unit, ()):
                 meter.reserve(cost)
                 meter.start(at - age, cost)
 
@@ -169,3 +174,13 @@ class Meters:
             meter.reserve(real)
             if not (self._at_answer[position] and ticket.state is State.STARTED):  # else the answer will date it
                 ticket.marks[position] = meter.start(now, real)
+
+
+def _fullest(taken: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, Sequence[tuple[int, int]]]:
+    """Return by unit what is open of the rate of which most is."""
+    found: dict[str, Sequence[tuple[int, int]]] = {}
+    for name, entries in taken.items():
+        with suppress(OptionsError):  # by whom it was written, or for what, cannot be told
+            unit = Rate.of(name.rpartition(" ")[0]).unit
+            found[unit] = max(found.get(unit, ()), entries, key=lambda each: sum(cost for _, cost in each))
+    return found
