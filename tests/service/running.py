@@ -60,6 +60,12 @@ class Bench:
                     return found
                 await self.store.newer(seen)
 
+    async def until(self, holds):
+        """Read the store until something holds that it tells nobody of."""
+        async with asyncio.timeout(LIMIT):
+            while not holds():
+                await self.store.counts()
+
     async def attempts(self, delivery):
         return [(each.number, each.status, each.decision) for each in await self.store.attempts(delivery)]
 

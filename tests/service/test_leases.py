@@ -63,12 +63,6 @@ class Leased(Bench):
             await task
             await transport.aclose()
 
-    async def until(self, holds):
-        """Read the store until something holds that it tells nobody of."""
-        async with asyncio.timeout(LIMIT):
-            while not holds():
-                await self.store.counts()
-
     async def elsewhere(self):
         """Let the worker do a whole delivery to somewhere else, in the time of which it would have done others too."""
         await self.end(await self.submit("http://127.0.0.1:1/", terms={"max_retries": 1, "backoff_ms": 100}))

@@ -218,6 +218,14 @@ async def test_a_callback_that_cannot_be_sent_is_told_and_holds_up_no_other(work
     assert f"the callback of {bad} cannot be sent" in caplog.text
 
 
+async def test_a_callback_that_cannot_be_signed_is_not_sent_and_told(work, caplog):
+    """A receiver could not tell it from anybody else's."""
+    async with work.service():
+        delivery = await work.submit("/ok/1", terms={"callback_url": work.upstream.url + "/ok/told"})
+        await work.until(lambda: f"{delivery} asks for a callback" in caplog.text)
+    assert work.upstream.arrivals("/ok/told") == []
+
+
 async def test_a_restart_does_not_refill_a_limit(work):
     """The attempts of before count against the rate of the next worker."""
     policy = Policy(rate="3/1h", concurrency=10)

@@ -3,7 +3,7 @@
 A callback is a delivery of its own: durable, tried again by rules of its own, paced like everything else to its origin, behind
 the same guard, and signed by Standard Webhooks. It is submitted by whoever reads the events, one after the other, under a key
 that names the event, so that an event that is read twice is told once. Where the reading stands is not written down: the
-newest callback names its event, and those before it were read.
+newest callback names its event, and those before it were read; a start looks back to there, or LOOK_BACK events.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from comity.service.terms import Terms
 from comity.store.base import Store
 from comity.store.records import ENDS, Delivery, Event, NewDelivery, Query
 
+LOOK_BACK = 100_000
+"""So many events at most are read again at a start; the reading is never that far behind, unless the store is far too slow."""
+
 _KEY = "callback"
 _PAGE = 500
 _TERMS = Terms(max_retries=8, backoff_ms=2_500)
@@ -32,14 +35,15 @@ class Callbacks:
 
     Args:
         store: where both are.
+        signed: there are secrets to sign with. Without any nothing is submitted, and whoever asked for it is told of in the log.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, signed: bool = True) -> None:
+        self._store, self._signed = store, signed
 
     async def run(self) -> None:
         """Work until cancelled."""
-        seen = await self._read_before()
+        seen = max(await self._read_before(), await self._store.last_event() - LOOK_BACK)
         while True:
             await self._store.newer(seen)
             while page := await self._store.events(seen, _PAGE):
@@ -69,6 +73,9 @@ class Callbacks:
         try:
             url = Terms.read(delivery.options).callback_url
             if url is None:
+                return None
+            if not self._signed:
+                log.error("%s asks for a callback, and there is no secret to sign it with", delivery.id)
                 return None
             origin = parse(url).origin
         except (StoreError, InvalidRequest) as error:  # checked when it was submitted

@@ -58,6 +58,9 @@ PATIENCE = 5 * NS
 _AGAIN = 1 * NS
 """When to try again what the store would not take, or what found no turn for no reason that names a time."""
 
+_LATER = 10 * NS
+"""When to try again at the latest what its limits let start later still: they may be changed until then."""
+
 Cut = Literal["cancelled", "stopped", "lost"]
 """Why an errand is cut short: somebody cancelled the delivery; the worker stops; the lease is lost."""
 
@@ -170,10 +173,10 @@ class Errand:
             async with await self._turn() as turn:
                 send = partial(self._send, request, limits, turn)
                 settled = await origin.engine.run(self._call(request, rules), send)
-        except HostBlocked as blocked:
-            return self._back(round(blocked.retry_after * NS))
+        except HostBlocked as blocked:  # the origin's row keeps the others back, until somebody lifts that
+            return self._back(min(_AGAIN, round(blocked.retry_after * NS)))
         except QueueTimeout as late:
-            return self._back(_AGAIN if late.needed is None else round(late.needed * NS))
+            return self._back(_AGAIN if late.needed is None else min(_LATER, round(late.needed * NS)))
         except (QueueFull, ClientClosed):
             return self._back(_AGAIN)
         except LeaseLost:

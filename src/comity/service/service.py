@@ -34,7 +34,7 @@ class Service:
     Args:
         store: where deliveries are; it stays open.
         guard: whom deliveries may reach; None refuses all but the public internet.
-        secrets: of the signatures, the newest first; without any there are no callbacks.
+        secrets: of the signatures, the newest first; without any no callback is sent, which the log tells of each.
         worker: how it works.
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
@@ -82,10 +82,11 @@ class Service:
         self._options = options
         self._worker: Worker | None = None
         self._leaving = False
-        upkeep = {"rescuer": Rescuer(store, every=options.lease / 6 / NS).run, "pruner": Pruner(store, retention).run}
-        if signer is not None:
-            upkeep["callbacks"] = Callbacks(store).run
-        self._upkeep = upkeep
+        self._upkeep = {
+            "rescuer": Rescuer(store, every=options.lease / 6 / NS).run,
+            "pruner": Pruner(store, retention).run,
+            "callbacks": Callbacks(store, signed=signer is not None).run,
+        }
 
     async def __aenter__(self) -> Self:
         self._working = asyncio.create_task(Supervisor({"worker": self._work}).run(), name="worker")
