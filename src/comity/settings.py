@@ -94,7 +94,7 @@ def _log(given: str, option: str) -> str:
 TABLE: tuple[Setting, ...] = (
     Setting(
         name="store", default="sqlite:///comity.db", unit="URL", group="store", read=_text,
-        text="Where deliveries are: sqlite:///FILE, four slashes for an absolute path.",
+        text="Where deliveries are: sqlite:///FILE (four slashes for an absolute path), or postgresql://user@host/database.",
     ),
     Setting(
         name="host", default="127.0.0.1", unit="ADDRESS", group="api", read=_text,

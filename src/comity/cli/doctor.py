@@ -69,13 +69,16 @@ def _sqlite(version: tuple[int, ...]) -> Finding:
 def _store(url: str) -> str:
     from comity.service.stores import open_store, sqlite_file
 
-    path = sqlite_file(url, "--store")
-    if not path.exists():
+    path = sqlite_file(url)
+    if path is not None and not path.exists():
         return f"{path} is not there yet; serve makes it"
     import asyncio
 
-    asyncio.run(open_store(url).close())
-    return f"{path} can be opened"
+    async def opened() -> None:
+        await (await open_store(url)).close()
+
+    asyncio.run(opened())
+    return f"{'the database' if path is None else path} can be opened"
 
 
 def _tokens(settings: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def serve(*, settings: dict[str, Any]) -> None:
     """Run the durable delivery service: the API and a worker in one process.
 
-    A store that is not there is made; one that is older waits for `comity migrate`. The first line of output is a JSON
+    A SQLite file that is not there is made; a store that is older waits for `comity migrate`. The first line of output is a JSON
     object with url and port. Ctrl-C or SIGTERM stops it: no more is taken in, and what is being sent may finish.
     """
     _run("serve", lambda: _serve(settings), settings)
@@ -36,7 +36,7 @@ def serve(*, settings: dict[str, Any]) -> None:
 
 @settled("store", "worker", "log")
 def worker(*, settings: dict[str, Any]) -> None:
-    """Run a worker without the API. A SQLite file serves one process at a time."""
+    """Run a worker without the API: beside others, on one Postgres. A SQLite file serves one process at a time."""
     _run("worker", lambda: _work(settings), settings)
 
 
@@ -47,7 +47,7 @@ def migrate(*, settings: dict[str, Any]) -> None:
     from comity.service.stores import migrate_store
 
     try:
-        applied = migrate_store(settings["store"])
+        applied = asyncio.run(migrate_store(settings["store"]))
     except OptionsError as error:
         loops.refuse("migrate", error)
     except ComityError as error:
@@ -98,9 +98,10 @@ def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: 
         tell(f"comity {command}: {error}")
         raise typer.Exit(1) from None
     except ImportError as error:
-        if error.name not in {"starlette", "uvicorn"}:
+        extra = {"starlette": "serve", "uvicorn": "serve", "asyncpg": "postgres"}.get(error.name or "")
+        if extra is None:
             raise
-        tell(f"comity {command}: {error.name} is not installed: pip install 'comity[serve]'")
+        tell(f"comity {command}: {error.name} is not installed: pip install 'comity[{extra}]'")
         raise typer.Exit(2) from None
     except BaseExceptionGroup as errors:
         tell(f"comity {command}: {errors.exceptions[0]}")
@@ -146,11 +147,11 @@ async def _work(settings: Mapping[str, Any]) -> None:
 async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
     from comity.service.stores import migrate_store, open_store, sqlite_file
 
-    path = sqlite_file(settings["store"], "--store")
-    if not path.exists():
-        migrate_store(settings["store"])
+    path = sqlite_file(settings["store"])
+    if path is not None and not path.exists():
+        await migrate_store(settings["store"])
         tell(f"comity: made the store {path}")
-    store = open_store(settings["store"])
+    store = await open_store(settings["store"])
     opened.push_async_callback(store.close)
     return store
 

@@ -129,7 +129,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 async def _last(store: Store) -> int:
-    """Return the number of the last event: numbers have no gaps at their end, so halving finds it in a few reads."""
+    """Return the number of the last event: halving finds it in a few reads."""
     low, high = 0, 1
     while high < LATEST and await store.events(high, 1):
         low, high = high, high * 2

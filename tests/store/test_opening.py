@@ -1,0 +1,50 @@
+"""Opening: a URL leads to its database; serve and worker use either."""
+
+from __future__ import annotations
+
+import uuid
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from comity.errors import OptionsError
+from comity.service.stores import migrate_store, open_store, sqlite_file
+from comity.store.records import NewDelivery
+
+
+async def stored(url):
+    """Store a delivery behind a URL; return whether it is there."""
+    await migrate_store(url)
+    store = await open_store(url)
+    (made,) = await store.submit([NewDelivery(origin="https://a.example", method="GET", url="https://a.example/")])
+    found = await store.get(made.id)
+    await store.close()
+    return found is not None
+
+
+async def test_a_file_is_made_and_opened(tmp_path):
+    assert await stored(f"sqlite:///{tmp_path / 'x.db'}")
+
+
+@pytest.fixture
+async def database(postgres):
+    """A database of its own, as the schema of a URL's store is always the same."""
+    name = f"opening_{uuid.uuid4().hex}"
+    db = await asyncpg.connect(postgres)
+    await db.execute(f"CREATE DATABASE {name}")
+    place = urlsplit(postgres)
+    yield urlunsplit(place._replace(path=f"/{name}"))
+    await db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await db.close()
+
+
+async def test_a_postgres_database_is_made_and_opened(database):
+    assert await stored(database)
+
+
+@pytest.mark.parametrize("url", ["x.db", "sqlite://x.db", "sqlite:///", "mysql://me:hunter2@h/x"])
+def test_what_is_no_store_is_refused_without_its_password(url):
+    with pytest.raises(OptionsError) as refused:
+        sqlite_file(url)
+    assert "hunter2" not in str(refused.value)
