@@ -234,6 +234,11 @@ def test_a_switch_is_on_or_off():
         parsing.switch("yes", "--breaker")
 
 
+def test_a_run_puts_off_what_its_budget_does_not_pay_for():
+    found = parsing.policy_of_run(breaker="off", at_once="3")
+    assert (found.concurrency, found.breaker, found.retry_budget.empty) == (3, None, "defer")
+
+
 def test_one_host_may_adapt_or_not_and_have_a_breaker_or_not():
     given = ["a.test adaptive=auto", "b.test adaptive=off breaker=off concurrency=3"]
     found = parsing.hosts(given, Policy(adaptive="ema", breaker=True), "client")

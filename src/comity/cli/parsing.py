@@ -98,8 +98,14 @@ def policy(
     return Policy(retry=Retry(**retrying), **changes)
 
 
-BULK = RetryBudget(empty="defer")
-"""The budget of a run. It has time: a retry that the host's successes do not pay for is put off, not given up."""
+def policy_of_run(*, breaker: str, **options: Any) -> Policy:
+    """Return the policy of a run. It has time: a retry that the host's successes do not pay for is put off, not given up.
+
+    Args:
+        breaker: "on" or "off".
+        options: of `policy`.
+    """
+    return policy(**options).replace(retry_budget=RetryBudget(empty="defer"), breaker=switch(breaker, "--breaker"))
 
 
 def switch(text: str, option: str) -> bool:

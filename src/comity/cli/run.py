@@ -235,7 +235,7 @@ def run(
 
     try:
         where = parsing.measured(measured)
-        policy = parsing.policy(
+        policy = parsing.policy_of_run(
             rate=rate,
             measured=where,
             usage=usage,
@@ -247,7 +247,8 @@ def run(
             max_retry_wait=max_retry_wait,
             timeout=timeout,
             deadline=deadline,
-        ).replace(retry_budget=parsing.BULK, breaker=parsing.switch(breaker, "--breaker"))
+            breaker=breaker,
+        )
         job = Job(
             inputs=tuple(inputs),
             output=parsing.output(output) if output is not None else None,

@@ -60,7 +60,7 @@ def simulate(
     from comity.cli.simulation import simulate as play
 
     try:
-        policy = parsing.policy(
+        policy = parsing.policy_of_run(
             rate=rate,
             at_once=concurrency,
             min_gap=min_gap,
@@ -70,7 +70,8 @@ def simulate(
             deadline=deadline,
             adaptive=adaptive,
             measured=parsing.measured(measured),
-        ).replace(retry_budget=parsing.BULK, breaker=parsing.switch(breaker, "--breaker"))
+            breaker=breaker,
+        )
         simulation = play(upstream, policy, requests, cost=parsing.cost(cost), seed=seed)
     except OptionsError as error:
         loops.refuse("simulate", error)
