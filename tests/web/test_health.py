@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.web.stage import LANE, DownStore, staged
+import pytest
+
+from comity.errors import StoreError
+from comity.policy.units import NS
+from comity.web.storing import Storing
+from tests.web.stage import LANE, PLAIN, DownStore, staged
 
 
 async def test_metrics_tell_of_queues_and_of_a_store_that_is_down(tmp_path):
@@ -16,3 +21,42 @@ async def test_metrics_tell_of_queues_and_of_a_store_that_is_down(tmp_path):
         status, text, _ = await api.call("GET", "/metrics")
         assert (status, b"comity_store_up 0" in text) == (200, True)
         assert (await api.call("GET", "/healthz"))[:2] == (200, {"status": "ok"})
+
+
+async def test_a_store_that_is_read_but_takes_nothing_is_not_ready(tmp_path):
+    """A full disk can be read; ready again once a submission was stored."""
+    async with staged(tmp_path, wrap=FullStore) as api:
+        assert (await api.call("GET", "/readyz"))[0] == 200
+        for path, kind in (("/requests", {}), ("/requests/batch", {"Content-Type": "application/x-ndjson"})):
+            api.store.full = True
+            assert (await api.call("POST", path, PLAIN, headers=kind))[0] == 503
+            assert (await api.call("GET", "/requests"))[0] == 200
+            status, body, headers = await api.call("GET", "/readyz")
+            assert (status, "full" in body["detail"], headers["Retry-After"]) == (503, True, "5")
+            api.store.full = False
+            await api.submit()
+            assert (await api.call("GET", "/readyz"))[0] == 200
+
+
+def test_what_was_refused_long_ago_says_nothing_of_now():
+    now = 0
+    storing = Storing(clock=lambda: now)
+    with pytest.raises(StoreError), storing.watched():
+        raise StoreError("the disk is full", reason="full")
+    with pytest.raises(StoreError):
+        storing.check()
+    now = 5 * NS
+    storing.check()
+
+
+class FullStore:
+    """A store that can be read and takes nothing in."""
+
+    def __init__(self, store):
+        self._store = store
+        self.full = False
+
+    def __getattr__(self, name):
+        if self.full and name == "submit":
+            raise StoreError("/secret/path: disk full", reason="full")
+        return getattr(self._store, name)

@@ -35,6 +35,7 @@ async def ready(request: Request) -> Response:
     service = shared_of(request)
     if service.feed.stopped:
         raise Refusal(503, "the service stops", headers={"Retry-After": str(STORE_RETRY)})
+    service.storing.check()
     await service.store.counts()
     return reply(Health())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -12,11 +12,12 @@ from starlette.requests import Request
 from comity.policy.units import NS
 from comity.service.guard import Guard
 from comity.store.base import Store
-from comity.store.records import Retention
+from comity.store.records import NewDelivery, Retention, Submitted
 from comity.web.feed import Feed
 from comity.web.meter import Meter
 from comity.web.problem import Refusal
 from comity.web.security import Tokens
+from comity.web.storing import Storing
 
 
 class Room:
@@ -66,6 +67,7 @@ class Shared:
         patience: seconds that the body of a submission may take to come, and a piece of an answer to be taken.
         retention: how long ends are kept.
         meter: counts answers.
+        storing: how the last submission went.
     """
 
     store: Store
@@ -78,6 +80,12 @@ class Shared:
     patience: float = 30.0
     retention: Retention = field(default_factory=Retention)
     meter: Meter = field(default_factory=Meter)
+    storing: Storing = field(default_factory=Storing)
+
+    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
+        """Store deliveries, as `Store.submit`, and remember whether that went well."""
+        with self.storing.watched():
+            return await self.store.submit(new)
 
 
 def shared_of(request: Request) -> Shared:

@@ -39,7 +39,7 @@ async def take(request: Request) -> Response:
     key = submit.idempotency_key(request.headers.get("idempotency-key"))
     new = submit.to_deliver(submit.read(await content(request)), service.guard, key)
     await service.room.take(1)
-    (made,) = await service.store.submit([new])
+    (made,) = await service.submit([new])
     told, wait = _accepted(made, new)
     extra = {"Idempotency-Replayed": "true"} if made.outcome == "replayed" else {}
     return reply(told, 201, {"Location": f"/requests/{made.id}", **headers(wait), **extra})
@@ -150,14 +150,12 @@ async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line |
     try:
         if new:
             await service.room.take(len(new))
-        results: list[list[Submitted] | BaseException] = (
-            [[each] for each in await service.store.submit(new)] if new else []
-        )
+        results: list[list[Submitted] | BaseException] = [[each] for each in await service.submit(new)] if new else []
     except Refusal as full:
         results = [full] * len(new)
     except OptionsError:
         # One of them is at fault; each by itself, they still share a commit.
-        results = await asyncio.gather(*(service.store.submit([each]) for each in new), return_exceptions=True)
+        results = await asyncio.gather(*(service.submit([each]) for each in new), return_exceptions=True)
     rest = iter(zip(new, results, strict=True))
     return [
         each if isinstance(each, Line) else _line(number, *next(rest))
