@@ -59,6 +59,14 @@ async def test_all_that_matches_is_replayed_page_by_page(api):
     assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 400
 
 
+async def test_everything_is_not_replayed_by_leaving_out_what(api):
+    await api.submit()
+    await api.deliver()
+    assert (await api.call("POST", "/requests/replay", {}))[0] == 422
+    assert (await api.call("POST", "/requests/replay", {"status": None}))[0] == 422
+    assert (await api.store.counts()).completed == 1
+
+
 async def test_what_is_not_there_cannot_be_operated_on(api):
     for what in ("cancel", "retry", "replay"):
         assert (await api.call("POST", f"/requests/none/{what}"))[0] == 404

@@ -24,7 +24,7 @@ from comity.web.views import Lanes, LaneView, Replays, Summary
 class Selection(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=camel, omit_defaults=True
 ):
-    """Which deliveries to replay, of those that have ended; what is left out is any."""
+    """Which deliveries to replay, of those that have ended; what is left out is any, but not all of it can be."""
 
     status: State | None = None
     lane: str | None = None
@@ -69,6 +69,9 @@ async def replay_all(request: Request) -> Response:
     """Replay what matches."""
     given = request.query_params
     selected = decoded(await content(request), Selection)
+    if selected == Selection():
+        # Rather a mistake than the wish to send everything again that was ever delivered.
+        raise Refusal(422, "say what to replay: at least one of status, lane, since, until and reason")
     query = query_of(msgspec.to_builtins(selected))
     done = await shared_of(request).store.replay_all(query, given.get("cursor"), limit_of(given, 500))
     return reply(Replays(count=done.count, cursor=done.cursor))
