@@ -59,7 +59,7 @@ async def show(request: Request) -> Response:
     tag = f'W/"{of.version}{"d" if enveloped else ""}"'
     wait = views.hint(of, await service.store.now())
     extra |= {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Prefer", **headers(wait)}
-    if tag in {each.strip() for each in request.headers.get("if-none-match", "").split(",")}:
+    if not {tag, "*"}.isdisjoint(each.strip() for each in request.headers.get("if-none-match", "").split(",")):
         return Response(status_code=304, headers=extra)
     answer = await service.store.answer(of.id) if of.state == "completed" else None
     told = views.status(of, await service.store.attempts(of.id), answer, wait)
