@@ -56,7 +56,7 @@ GREW = 1.2
 DEAR, CHEAP = 0.03, 0.01
 """Refusals for each accepted request."""
 OTHER = 1.5
-"""The change from one estimate to the next that is a new rate, and no accident."""
+"""The change from the last two estimates that is a new rate; one that comes and goes is an accident of few requests."""
 MOST_CAUTION = 16.0
 STEPS, HALVINGS = 40, 16
 """The accuracy with which it is found out."""
@@ -81,8 +81,8 @@ class RateLaw:
     """
 
     __slots__ = (
-        "_barren", "_began", "_cost", "_gap", "_gap_until", "_last", "_mark", "_paced_for", "_paced_from", "_probe_from",
-        "_refusals", "_store", "_wait", "_window", "caution", "rate", "refused", "until",
+        "_barren", "_began", "_cost", "_earlier", "_gap", "_gap_until", "_last", "_mark", "_paced_for", "_paced_from",
+        "_probe_from", "_refusals", "_store", "_wait", "_window", "caution", "rate", "refused", "until",
     )  # fmt: skip
 
     def __init__(self, now: int, *, refused: int = 0) -> None:
@@ -98,6 +98,7 @@ class RateLaw:
         self._began = self._barren = 0
         self._wait = FIRST_WAIT
         self._cost = refused, 0  # what was refused, and accepted, as the last episode ended
+        self._earlier = math.inf  # the estimate before the last
         self.caution = 1.0
         self._paced_from, self._paced_for = now, 0.0
         self._gap = self._gap_until = 0
@@ -147,7 +148,8 @@ class RateLaw:
             if span >= self._window:
                 measured = (count + PRIOR) / (span + PRIOR / known)
                 self.rate = max(measured, self._grown(known))
-            self._weigh(accepted, changed=not 1 / OTHER < self.rate / known < OTHER)
+            seen, self._earlier = (known, self._earlier), known
+            self._weigh(accepted, changed=not any(1 / OTHER < self.rate / before < OTHER for before in seen))
         self._cost = self._refusals, accepted
         if span >= self._window:
             self._mark = accepted, now
