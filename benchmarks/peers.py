@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
-DISTRIBUTIONS = ("aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries", "httpx2")
+DISTRIBUTIONS = ("aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries", "httpx2", "asyncpg")
 
 
 class Absent(Exception):

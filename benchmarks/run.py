@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.row import Row
 
-NAMES = ("limiter", "exactness", "waste", "feedback", "client", "bulk", "store")
+NAMES = ("limiter", "exactness", "waste", "feedback", "client", "bulk", "store", "postgres")
 
 NOTES = """\
 A ratio is the median of the ratios of paired, interleaved rounds; ± is half its 95 % interval, and ? marks one above 5 %.

@@ -19,6 +19,7 @@ from time import perf_counter
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
 from benchmarks.row import Row
+from comity.store.base import Store
 from comity.store.records import Claim, Ended, Lease, NewDelivery
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
@@ -40,7 +41,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         lease = loop.run(store.register("benchmark", HOUR))
 
         def lives() -> float:
-            return float(loop.run(_lives(store, lease, many)))
+            return float(loop.run(lives_of(store, lease, many)))
 
         competitors = {"lives": lives, "sync": lambda: _syncs(place / "sync", seconds)}
         rounds = interleave(competitors, [("lives", "sync")], least=least, most=most)
@@ -64,14 +65,14 @@ def _large(loop: asyncio.Runner, place: Path, *, quick: bool) -> Iterator[Row]:
     leases = {name: [loop.run(_owning(store)) for store in pair] for name, pair in stores.items()}
 
     def life(name: str) -> float:
-        return 1e6 / float(loop.run(_lives(stores[name][0], leases[name][0], lives)))
+        return 1e6 / float(loop.run(lives_of(stores[name][0], leases[name][0], lives)))
 
     def claim(name: str) -> float:
         return float(loop.run(_claim(stores[name][1], leases[name][1])))
 
-    lives_of = f"store: SQLite, life, with {many:,} rows to {few:,}"
+    life_row = f"store: SQLite, life, with {many:,} rows to {few:,}"
     claims_of = f"store: SQLite, claim of 64, with {queues[1]:,} queued to {queues[0]:,}"
-    for what, sample in ((lives_of, life), (claims_of, claim)):
+    for what, sample in ((life_row, life), (claims_of, claim)):
         competitors = {name: partial(sample, name) for name in stores}
         rounds = interleave(competitors, [("large", "small")], least=least, most=most)
         large, small = rounds.figure("large"), rounds.figure("small")
@@ -86,7 +87,7 @@ async def _opened(path: Path) -> SqliteStore:
     return SqliteStore(path)
 
 
-async def _lives(store: SqliteStore, lease: Lease, many: int) -> float:
+async def lives_of(store: Store, lease: Lease, many: int) -> float:
     """Take so many deliveries from submission to completion; return how many a second."""
     left, free, began = many, SLOTS, perf_counter()
     awake = asyncio.Event()

@@ -20,22 +20,25 @@ _CHANGING = Row.__struct_fields__[FIXED:]
 _READ = {"n": "id", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
 _FIND = f"SELECT {', '.join(_READ.get(name, name) for name in Row.__struct_fields__)} FROM deliveries WHERE "  # noqa: S608 - names of ours
 _SET = {"phase": "least(v.phase, 3)"}
+_SAVED = len(_CHANGING) + 1
+_ENDS = ("uuid", "text", "bigint", "bigint", "integer", "text", "bigint", "bytea", "text")
+# Both see the deliveries as they were before.
 _SAVE = f"""
+WITH ended AS (
+    INSERT INTO attempts (id, number, origin, started_at, waited, cost, ended_at, sent, sent_at, answered_at, status, error,
+        retry_after, timings, decision)
+    SELECT d.id, d.attempts, l.origin, d.began_at, d.began_at - d.idle_since, d.cost, ${_SAVED + 1}, e.sent, e.sent_at,
+        e.answered_at, e.status, e.error, e.retry_after, e.timings, e.decision
+    FROM unnest({", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_ENDS, _SAVED + 2))})
+        e (id, sent, sent_at, answered_at, status, error, retry_after, timings, decision)
+    JOIN deliveries d ON d.id = e.id JOIN lanes l ON l.id = d.lane
+)
 UPDATE deliveries d SET {", ".join(f"{name} = {_SET.get(name, f'v.{name}')}" for name in _CHANGING)}, version = d.version + 1,
     began_at = CASE WHEN v.phase = 4 THEN d.began_at END, cost = CASE WHEN v.phase = 4 THEN d.cost END
-FROM unnest({", ".join(f"${place}::{_TYPES[name]}[]" for place, name in enumerate(_CHANGING, 1))}, ${len(_CHANGING) + 1}::uuid[])
+FROM unnest({", ".join(f"${place}::{_TYPES[name]}[]" for place, name in enumerate(_CHANGING, 1))}, ${_SAVED}::uuid[])
     v ({", ".join(_CHANGING)}, id)
 WHERE d.id = v.id
 """  # noqa: S608 - names of ours
-_ENDED = """
-INSERT INTO attempts (id, number, origin, started_at, waited, cost, ended_at, sent, sent_at, answered_at, status, error,
-    retry_after, timings, decision)
-SELECT d.id, d.attempts, l.origin, d.began_at, d.began_at - d.idle_since, d.cost, $1, e.sent, e.sent_at, e.answered_at,
-    e.status, e.error, e.retry_after, e.timings, e.decision
-FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::integer[], $7::text[], $8::bigint[], $9::bytea[],
-    $10::text[]) e (id, sent, sent_at, answered_at, status, error, retry_after, timings, decision)
-JOIN deliveries d ON d.id = e.id JOIN lanes l ON l.id = d.lane
-"""
 
 
 class Change(Held):
@@ -78,10 +81,9 @@ class Change(Held):
     async def save(self) -> list[Row]:
         """Write what changed; return those rows."""
         db, now = self._transaction.db, self._transaction.now
-        if self._ended:
-            await db.execute(_ENDED, now, *columns(self._ended))
-            self._ended.clear()
         if changed := self.changed():
             values = [(*msgspec.structs.astuple(row)[FIXED:], row.n) for row in changed]
-            await db.execute(_SAVE, *columns(values))
+            ends = columns(self._ended) if self._ended else [[] for _ in _ENDS]
+            await db.execute(_SAVE, *columns(values), now, *ends)
+            self._ended.clear()
         return changed

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from comity.errors import LeaseLost
 from comity.store.postgres.change import Change
-from comity.store.postgres.leases import holds
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import Answer, Claim, Claimed, Ended
 from comity.store.row import SENDING, Row
@@ -19,6 +18,9 @@ from comity.store.transitions import Step
 _RIPE = 1000
 """So many deliveries whose time has come are made ready by one claim."""
 
+_LOOK = """
+SELECT EXISTS (SELECT FROM leases WHERE id = $1), (SELECT min(due_at) FROM deliveries WHERE phase = 1)
+"""
 _PROMOTE = """
 WITH ripe AS (
     SELECT id FROM deliveries WHERE phase = 1 AND due_at <= $1 ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -42,10 +44,11 @@ WITH heads AS (
     UPDATE deliveries d SET phase = 3, lease = $1, fence = d.fence + 1 FROM heads WHERE d.id = heads.id
     RETURNING d.rank, d.id, d.fence, d.lane, d.method, d.url, d.priority, d.enqueued_at, d.deadline, d.max_attempts, d.mode,
         d.idempotency_key, d.attempts - d.apart, d.refusals, d.refusals_in_a_row, d.attempts, d.crashes
+), served AS (
+    UPDATE lanes l SET served_at = $4 + v.turn FROM unnest($2::bigint[]) WITH ORDINALITY v (lane, turn) WHERE l.id = v.lane
 )
 SELECT c.*, p.headers, p.body, p.options FROM claimed c JOIN payloads p ON p.id = c.id
 """
-_SERVED = "UPDATE lanes l SET served_at = v.at FROM unnest($1::bigint[], $2::bigint[]) v (lane, at) WHERE l.id = v.lane"
 _BEGIN = """
 UPDATE deliveries d SET began_at = $1, cost = v.cost, attempts = d.attempts + 1, version = d.version + 1
 FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) v (id, lease, fence, cost)
@@ -65,16 +68,18 @@ async def claim(transaction: Transaction, calls: list[tuple[int, int]]) -> Resul
 
 async def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLost:
     db, now = transaction.db, transaction.now
-    if not await holds(transaction, lease):
+    holds, due = await db.fetchrow(_LOOK, lease)
+    if not holds:
         return LeaseLost(f"the lease {lease} was rescued; register anew")
-    for lane, ripe in await db.fetch(_PROMOTE, now, _RIPE):
-        transaction.count(lane, "ready", ripe)
+    if due is not None and due <= now:
+        for lane, ripe in await db.fetch(_PROMOTE, now, _RIPE):
+            transaction.count(lane, "ready", ripe)
+        _, due = await db.fetchrow(_LOOK, lease)
     await transaction.write_counts()
     lanes = await db.fetch(_LANES, lease, now, free)
     shares = share(free, [(held, ready) for _, held, ready in lanes])
     turns = {lane[0]: most for lane, most in zip(lanes, shares, strict=True) if most}
     claims = await _heads(transaction, lease, turns) if turns else []
-    due = await db.fetchval("SELECT min(due_at) FROM deliveries WHERE phase = 1")
     return Claimed(claims=claims, next_due=due)
 
 
@@ -82,9 +87,8 @@ async def _heads(transaction: Transaction, lease: int, turns: dict[int, int]) ->
     """Claim so many of each lane."""
     db, now = transaction.db, transaction.now
     order = {lane: turn for turn, lane in enumerate(turns)}
-    heads = await db.fetch(_HEADS, lease, list(turns), list(turns.values()))
+    heads = await db.fetch(_HEADS, lease, list(turns), list(turns.values()), now)
     heads.sort(key=lambda head: (order[head[3]], head[0], head[1]))
-    await db.execute(_SERVED, list(turns), [now + turn for turn in order.values()])
     known = await transaction.lanes_of(turns)
     claims: list[Claim] = []
     late: list[str] = []

@@ -12,11 +12,6 @@ from comity.store.row import SENDING, Row
 from comity.store.sums import Results
 
 
-async def holds(transaction: Transaction, lease: int) -> bool:
-    """Return whether a lease was not rescued."""
-    return await transaction.db.fetchval("SELECT 1 FROM leases WHERE id = $1", lease) is not None
-
-
 async def register(transaction: Transaction, calls: list[tuple[str, int]]) -> Results[Lease]:
     """Give each call (worker, lasting) a lease."""
     results: Results[Lease] = []

@@ -19,7 +19,7 @@ from comity.store.postgres.reading import last_event
 LOOK = 1.0
 """So often it is looked for events that nobody told of, s."""
 
-PAUSE = 0.02
+PAUSE = 0.05
 """So long at least lies between two NOTIFYs, s."""
 
 

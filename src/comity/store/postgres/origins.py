@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from comity.errors import LeaseLost
 from comity.store.postgres.change import Change
 from comity.store.postgres.claims import let_go
-from comity.store.postgres.leases import holds
 from comity.store.postgres.reading import filled, lane as read_lane
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Lane, Lease, Origin
 from comity.store.sums import Results
 
 _FREE = "SELECT id FROM origins WHERE lease IS NULL AND wanted ORDER BY id LIMIT $1"
+_LOOK = """
+SELECT EXISTS (SELECT FROM leases WHERE id = $1), EXISTS (SELECT FROM origins WHERE lease IS NULL AND wanted)
+"""
 _OWN = f"""
 UPDATE origins o SET lease = $2, epoch = epoch + 1 FROM ({_FREE}) f WHERE o.id = f.id
 RETURNING o.id, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap
@@ -27,11 +29,12 @@ async def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Resul
     """Take origins for each call (lease, most)."""
     results: Results[list[Origin]] = []
     for lease, most in calls:
-        if not await holds(transaction, lease.id):
+        holds, free = await transaction.db.fetchrow(_LOOK, lease.id)
+        if not holds:
             results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
             continue
         # A look first: mostly there is none, and then nobody else is held up.
-        if await transaction.db.fetchval(_FREE, 1) is None and not transaction.events:
+        if not free:
             results.append([])
             continue
         await transaction.write_counts()

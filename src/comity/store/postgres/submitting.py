@@ -12,16 +12,17 @@ from comity.store.row import READY, WAITING
 from comity.store.sums import LaneRef, Results
 
 _INSERT = """
+WITH v AS (
+    SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::smallint[], $8::bigint[],
+        $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bytea[], $15::bytea[], $16::bytea[])
+    v (id, lane, phase, method, url, priority, rank, mode, key, due_at, deadline, max_attempts, options, headers, body)
+), payload AS (
+    INSERT INTO payloads (id, options, headers, body) SELECT id, options, headers, body FROM v
+)
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
     due_at, deadline, idle_since, max_attempts)
 SELECT v.id, v.lane, 'pending', v.phase, v.method, v.url, v.priority, v.rank, v.mode, v.key, $1, $1, v.due_at, v.deadline, $1,
-    v.max_attempts
-FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::smallint[], $8::bigint[], $9::text[],
-    $10::text[], $11::bigint[], $12::bigint[], $13::integer[])
-    v (id, lane, phase, method, url, priority, rank, mode, key, due_at, deadline, max_attempts)
-"""
-_PAYLOAD = """
-INSERT INTO payloads (id, options, headers, body) SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::bytea[])
+    v.max_attempts FROM v
 """
 # In order of the keys, as others do; one that another transaction is just writing is waited for.
 _KEY = """
@@ -109,7 +110,6 @@ class _Made:
     def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef], keys: dict[str, Any]) -> None:
         self._transaction, self._lanes, self._keys = transaction, lanes, keys
         self._rows: list[tuple[object, ...]] = []
-        self._payloads: list[tuple[object, ...]] = []
 
     def one(self, new: NewDelivery) -> Submitted:
         """Make a delivery, unless its key stands for one."""
@@ -131,10 +131,9 @@ class _Made:
         self._rows.append(
             (
                 number, lane, phase, new.method, new.url, new.priority, now + new.priority * transaction.ageing, new.mode, key,
-                due_at, new.deadline, new.max_attempts,
+                due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body,
             )
         )  # fmt: skip
-        self._payloads.append((number, new.options, new.headers, new.body))
         transaction.count(lane, "pending", 1)
         if phase == READY:
             transaction.count(lane, "ready", 1)
@@ -145,4 +144,3 @@ class _Made:
         """Write them."""
         if self._rows:
             await self._transaction.db.execute(_INSERT, self._transaction.now, *columns(self._rows))
-            await self._transaction.db.execute(_PAYLOAD, *columns(self._payloads))
