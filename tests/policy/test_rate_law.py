@@ -255,3 +255,17 @@ def test_growth_ends_where_the_refused_request_started_however_late_its_answer_c
     prompt, late = after(0.0), after(2.0)
     assert prompt is not None
     assert late == pytest.approx(prompt, rel=0.01)
+
+
+def test_estimates_that_come_and_go_are_no_change():
+    law, cautions, now = learned(10.0), [], 2.0
+    for _ in range(3):
+        for n in range(20):
+            law.yes(now + n / 10)
+        law.no(now + 2)
+        law.yes(now + 2.2)
+        law.no(now + 2.3)
+        law.yes(now + 4.2)
+        cautions.append(law.caution)
+        now += 4.2
+    assert cautions[-1] > 4

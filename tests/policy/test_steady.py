@@ -48,12 +48,6 @@ def test_a_slow_limit_is_used_up_with_few_refusals(words, adaptive):
     assert done.goodput > 0.85 * float(done.model.capacity(done.took) or 0) * NS / done.took
 
 
-def test_estimates_that_come_and_go_are_taken_for_no_change():
-    done = played("window 2/s latency 50ms", concurrency=20)
-    assert done.waste < 0.06
-    assert done.goodput > 0.7 * float(done.model.capacity(done.took) or 0) * NS / done.took
-
-
 def test_a_window_that_names_no_time_is_probed_seldom():
     done = played("fixed 30/min latency 50ms hint no", concurrency=20, adaptive=True)
     assert done.waste < 0.3
