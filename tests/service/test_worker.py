@@ -191,6 +191,7 @@ async def test_an_end_is_told_by_a_signed_callback(work):
     body = msgspec.json.decode(arrival.body)
     assert headers["webhook-id"] == callback.id
     assert (body["type"], body["data"]["id"], body["data"]["statusCode"]) == ("delivery.failed", delivery, 404)
+    assert (body["data"]["lastError"], body["data"]["reason"]) == ("HTTP 404", "status")
     assert Terms.read(callback.options).callback_url is None
 
 

@@ -107,6 +107,13 @@ def _body(event: Event, delivery: Delivery) -> bytes:
         "status": event.kind,
         "attemptCount": delivery.attempts if event.attempt is None else event.attempt,
         "statusCode": event.status,
-        "lastError": None if event.kind == "completed" else event.note,
+        "lastError": None,
+        "reason": None,
     }
+    if event.kind != "completed":
+        data["reason"] = event.note
+        if delivery.state == event.kind and event.attempt in {None, delivery.attempts}:
+            data["lastError"] = delivery.last_error
+        elif event.status is not None:
+            data["lastError"] = f"HTTP {event.status}"
     return msgspec.json.encode({"type": f"delivery.{event.kind}", "timestamp": at, "data": data})

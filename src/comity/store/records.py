@@ -276,6 +276,13 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Delivery {self.id} {self.state}, {self.attempts} attempts>"
 
+    @property
+    def last_error(self) -> str | None:
+        """What went wrong in the last attempt that ended."""
+        if self.state == "completed":
+            return None
+        return f"HTTP {self.status}" if self.status is not None and self.status >= 300 else self.error
+
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """What a delivery sends."""

@@ -222,7 +222,7 @@ def status(of: Delivery, attempts: Sequence[AttemptRow], answer: Answer | None, 
 
 def result(of: Delivery, answer: Answer | None) -> Result:
     """Return how a delivery ended."""
-    return Result(id=of.id, status=of.state, last_error=_error(of), reason=of.reason, result=outcome(answer))
+    return Result(id=of.id, status=of.state, last_error=of.last_error, reason=of.reason, result=outcome(answer))
 
 
 def attempt(row: AttemptRow) -> Attempt:
@@ -304,7 +304,7 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "max_retries": terms.max_retries,
         "backoff_ms": terms.backoff_ms,
         "next_retry_at": instant(of.due_at) if of.state == "retrying" and not of.sending else None,
-        "last_error": _error(of),
+        "last_error": of.last_error,
         "reason": of.reason,
         "lane": of.lane,
         "priority": of.priority,
@@ -316,15 +316,6 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "deadline": None if of.deadline is None else instant(of.deadline),
         "ended_at": None if of.ended_at is None else instant(of.ended_at),
     }
-
-
-def _error(of: Delivery) -> str | None:
-    """Return what went wrong in the last attempt that ended."""
-    if of.state == "completed":
-        return None
-    if of.status is not None and of.status >= 300:
-        return f"HTTP {of.status}"
-    return of.error
 
 
 def _ahead(moment: int, now: int) -> str | None:
