@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import uuid
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
+from comity.service import AsyncServiceClient
 from comity.testing.upstream import Upstream
 from tests.bulk.harness import comity, started
 
@@ -166,3 +170,35 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
         "warning",
     )
     assert "hunter2" not in ill.stdout
+
+
+@pytest.fixture
+async def database(postgres):
+    """A database of its own, as a URL."""
+    name = f"test_{uuid.uuid4().hex}"
+    server = await asyncpg.connect(postgres)
+    await server.execute(f"CREATE DATABASE {name}")
+    yield urlsplit(postgres)._replace(path=f"/{name}").geturl()
+    await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await server.close()
+
+
+async def test_an_api_and_workers_share_a_postgres_database(tmp_path, upstream, database):
+    """NP-030, NP-034, NP-038: a new database waits for its migration; then any number of processes work on it."""
+    store = {"COMITY_STORE": database, "COMITY_ALLOW": "127.0.0.0/8"}
+    early = comity("serve", "--port", "0", cwd=tmp_path, env=os.environ | store)
+    assert (early.returncode, "migrate" in early.stderr) == (1, True)
+    assert comity("migrate", cwd=tmp_path, env=os.environ | store).stdout.startswith("applied 0001")
+    assert comity("doctor", cwd=tmp_path, env=os.environ | store).returncode == 0
+    with started("worker", cwd=tmp_path, env=os.environ | store) as worker, served(tmp_path, **store) as (api, env):
+        urls = [f"{upstream.url}/flaky/{n}?fail=1&code=503" for n in range(20)]
+        fields = [{"url": url, "method": "POST", "backoffMs": 100} for url in urls]
+        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in fields))
+        made = lines(comity("submit", "--file", tmp_path / "in.jsonl", env=env))
+        async with AsyncServiceClient(env["COMITY_URL"]) as service:
+            ends = [await service.get(each["accepted"]["id"], wait=60) for each in made]
+        assert [(each["status"], each["attemptCount"]) for each in ends] == [("completed", 2)] * 20
+        assert len(upstream.arrivals("/flaky")) == 40
+        for process in (worker, api):
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
