@@ -7,10 +7,12 @@ import signal
 from collections import Counter
 
 import asyncpg
+import msgspec
 import pytest
 
 from comity.errors import LeaseLost, OptionsError, StoreError
 from comity.policy.units import NS
+from comity.store.postgres.doctor import Facts, warnings
 from comity.store.postgres.faults import fault
 from comity.store.postgres.migrations import migrate, migrations
 from comity.store.postgres.store import PostgresStore
@@ -275,6 +277,30 @@ async def test_a_doctor_learns_of_clock_and_oldest_transaction(postgres_stage):
     assert facts.longest_transaction > 0
     assert abs(facts.skew) < 60 * NS
     assert 0 < facts.connections <= facts.most_connections
+
+
+SOUND = Facts(
+    server="15.1", schema=3, skew=0, round_trip=1_000_000, oldest_xmin=0, longest_transaction=0, slot_xmin=0, dead=0, live=0,
+    connections=5, most_connections=100, durable=True, cleaned=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"durable": False}, "fsync"),
+        ({"cleaned": False}, "autovacuum is off"),
+        ({"skew": -60 * NS}, "differ by 60.0 s"),
+        ({"longest_transaction": 3600 * NS, "oldest_xmin": 77}, "open for 3600 s"),
+        ({"slot_xmin": 10**9}, "replication slot"),
+        ({"dead": 10**6, "live": 10}, "does not keep up"),
+        ({"connections": 99}, "99 of 100"),
+    ],
+)
+def test_a_doctor_warns_of_what_slows_a_store_down_or_loses_what_it_holds(changed, word):
+    assert warnings(SOUND) == []
+    (told,) = warnings(msgspec.structs.replace(SOUND, **changed))
+    assert word in told
 
 
 class Load:

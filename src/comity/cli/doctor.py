@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,7 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
             yield "error", f"{name} is not installed: pip install 'comity[serve]'"
     yield _sqlite(sqlite3.sqlite_version_info)
     yield _tried("store", lambda: _store(settings["store"]))
+    yield from _postgres(settings["store"])
     yield _tried(
         "guard", lambda: (guard_of(settings), f"{len(settings['allow'])} allowed besides the public internet")[1]
     )
@@ -79,6 +81,29 @@ def _store(url: str) -> str:
 
     asyncio.run(opened())
     return f"{'the database' if path is None else path} can be opened"
+
+
+def _postgres(url: str) -> Iterator[Finding]:
+    """Yield what a Postgres store's server makes one look at; that it cannot be opened is told already."""
+    if not url.startswith("postgres") or find_spec("asyncpg") is None:
+        return
+    import asyncio
+
+    from comity.store.postgres.doctor import Facts, warnings
+    from comity.store.postgres.store import PostgresStore
+
+    async def asked() -> Facts:
+        store = await PostgresStore.open(url)
+        try:
+            return await store.facts()
+        finally:
+            await store.close()
+
+    with suppress(ComityError):
+        found = asyncio.run(asked())
+        yield "ok", f"Postgres {found.server}, {found.round_trip / 1e6:.1f} ms away"
+        for text in warnings(found):
+            yield "warning", f"Postgres: {text}"
 
 
 def _tokens(settings: dict[str, Any]) -> str:

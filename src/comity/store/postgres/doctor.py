@@ -58,6 +58,37 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cleaned: bool
 
 
+_SECOND = 1_000_000_000
+_MOST_SKEW = 5 * _SECOND
+_MOST_OPEN = 300 * _SECOND
+_MOST_DEAD = 100_000
+
+
+def warnings(found: Facts) -> list[str]:
+    """Return what somebody should look at."""
+    told = []
+    if not found.durable:
+        told.append("fsync or synchronous_commit is off: what was acknowledged can be lost with the server's power")
+    if not found.cleaned:
+        told.append("autovacuum is off: the tables grow and claims become slow")
+    if abs(found.skew) > _MOST_SKEW + found.round_trip:
+        told.append(
+            f"its clock and this machine's differ by {abs(found.skew) / _SECOND:.1f} s; the service goes by the database's"
+        )
+    if found.longest_transaction > _MOST_OPEN:
+        told.append(
+            f"a transaction has been open for {found.longest_transaction // _SECOND} s: until it ends, nothing that was deleted "
+            f"or changed in {found.oldest_xmin} transactions since can be cleaned up (pg_stat_activity, xact_start)"
+        )
+    if found.slot_xmin > _MOST_DEAD:
+        told.append("a replication slot keeps rows from being cleaned up (pg_replication_slots, xmin)")
+    if found.dead > max(_MOST_DEAD, found.live):
+        told.append(f"{found.dead} rows wait to be cleaned up, more than there are: autovacuum does not keep up")
+    if found.connections * 10 > found.most_connections * 9:
+        told.append(f"{found.connections} of {found.most_connections} connections are in use")
+    return told
+
+
 async def facts(db: Any, place: Place) -> Facts:
     """Ask for them."""
     done = await version(db, place)
