@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -20,7 +21,11 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README + CLIENT, re.DOTALL)
 def comity_help(*command):
     wide = {"COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(
-        [sys.executable, "-m", "comity", *command, "--help"], capture_output=True, text=True, check=True, env=wide
+        [sys.executable, "-m", "comity", *command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | wide,
     )
     return ran.stdout
 

@@ -177,3 +177,12 @@ def test_a_group_that_is_named_twice_is_refused(again):
 def test_what_requests_are_grouped_by_has_to_be_a_place_in_json(group):
     with pytest.raises(OptionsError, match="group"):
         Policy(group=group)
+
+
+def test_a_rule_is_shown_by_its_place():
+    assert repr(JsonPath("a.b", "hosts")) == "'a.b'"
+
+
+def test_what_is_no_mapping_is_refused():
+    with pytest.raises(OptionsError, match="a mapping such as"):
+        HostRules(hosts=["example.com"])  # type: ignore[arg-type]

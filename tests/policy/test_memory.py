@@ -8,6 +8,7 @@ from comity.policy.limiter import HostLimiter
 from comity.policy.memory import HostMemory, recall, remember
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
+from comity.policy.steady import Steady
 from comity.policy.ticket import Ticket
 from comity.policy.units import NS
 from comity.policy.windows import KEPT
@@ -173,3 +174,15 @@ def test_a_learned_rate_is_no_use_where_one_is_given_or_another_law_holds(policy
     assert before.adaptive is not None
     before.adaptive.recall(40.0, None, 0)
     assert again(before, 0, 1, Policy(**policy)).adaptive is None
+
+
+@pytest.mark.parametrize("adaptive", [True, "ema"])
+def test_what_is_not_known_is_learned_anew(adaptive):
+    control = HostLimiter(Policy(adaptive=adaptive), 0).adaptive
+    assert control is not None
+    before = (control.rate, control.limit, control.cap)
+    control.recall(None, None, 0)
+    assert (control.rate, control.limit, control.cap) == before
+    steady = Steady(0, 0, 0)
+    steady.recall(None, 7.0, 0)
+    assert steady.rate is None
