@@ -136,3 +136,26 @@ def test_every_wait_is_within_a_fifth_of_its_base(attempt, base, draw):
     decided = after(status(500), attempts=attempt - 1, draw=draw, backoff_ms=base, max_retries=100)
     exact = base * 2**attempt * MS
     assert 0.8 * exact - 1_000 <= decided.at - NOW <= 1.2 * exact + 1_000  # a float has 53 bits
+
+
+@pytest.mark.parametrize(
+    ("backoff_ms", "hint", "own", "others"),
+    [
+        (86_400_000, None, 2 * 86_400, 60),  # a guess of its own
+        (86_400_000, 90, 4 * 86_400, 90),  # beyond what the server asked for, from the second in a row
+        (1_000, None, 2, 2),
+        (1_000, 3_600, 3_600, 3_600),  # what the server asks for concerns everybody
+    ],
+)
+def test_the_backoff_of_one_delivery_does_not_hold_its_whole_origin(backoff_ms, hint, own, others):
+    """PO-04: a lane whose deliveries wait for days after a 429 leaves others alone."""
+    rules = RetryRules(backoff_ms=backoff_ms)
+    call = rules.call(refusals=1, refusals_in_a_row=0 if hint is None else 1)
+    decided = rules.judge(call, status(429, None if hint is None else hint * NS), NOW, 0.5)
+    assert ((decided.at - NOW) / NS, (decided.pause - NOW) / NS) == (pytest.approx(own), pytest.approx(others))
+
+
+def test_the_last_refusal_of_a_delivery_does_not_hold_its_origin_for_long_either():
+    rules = RetryRules(backoff_ms=86_400_000)
+    decided = rules.judge(rules.call(refusals=10), status(429), NOW, 0.5)
+    assert (decided.reason, decided.pause - NOW) == ("refusals", 60 * NS)

@@ -27,7 +27,18 @@ from comity.errors import OptionsError, Sent
 from comity.policy.backoff import Backoff
 from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.outcome import Failure, Outcome, asks_again
-from comity.policy.units import Seconds, as_ns, duration, flag, integer, plain_function, required, seconds, to_seconds
+from comity.policy.units import (
+    NS,
+    Seconds,
+    as_ns,
+    duration,
+    flag,
+    integer,
+    plain_function,
+    required,
+    seconds,
+    to_seconds,
+)
 
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """RFC 9110, 9.2.2."""
@@ -251,6 +262,12 @@ class GiveUp:
 
 Decision = Done | RetryAt | GiveUp
 
+LONGEST_GUESS = 60 * NS
+"""How long a refusal holds the whole host, ns, unless the server asks for longer.
+
+A call's own backoff may have any length, days in a durable delivery; it is a guess, and others never agreed to it.
+"""
+
 DONE = Done()
 
 
@@ -285,7 +302,8 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     asked = None if hint is None else now + hint
     if stop is not None:
         if asked is None and status == 429 and isinstance(retry.backoff, Backoff):
-            asked = now + retry.backoff.wait(_index(retry, call, outcome), draw)  # others must not run into it too
+            guess = retry.backoff.wait(_index(retry, call, outcome), draw)
+            asked = now + min(guess, LONGEST_GUESS)  # others must not run into it too
         return GiveUp(stop, pause=asked)
     wait = _wait(retry, call, outcome, now, draw)
     if wait is None:
@@ -293,7 +311,7 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     if hint is not None:
         wait = hint if _exact(retry, call, outcome) else max(hint, wait)
     at = now + wait
-    pause = at if status == 429 else asked
+    pause = now + max(hint or 0, min(wait, LONGEST_GUESS)) if status == 429 else asked
     if call.deadline is not None and at >= call.deadline:
         named = asked is not None and asked >= call.deadline
         return GiveUp("deadline", until=asked if named else None, pause=pause)
