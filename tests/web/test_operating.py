@@ -59,6 +59,19 @@ async def test_all_that_matches_is_replayed_page_by_page(api):
     assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 400
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "given", "field"),
+    [
+        ("POST", "/requests/replay", {"state": "failed"}, "state"),
+        ("POST", "/requests/replay", {"status": "gone"}, "status"),
+        ("PATCH", f"/lanes/{KEY}", {"paused": 1}, "paused"),
+    ],
+)
+async def test_a_refusal_names_the_field(api, method, path, given, field):
+    status, body, _ = await api.call(method, path, given)
+    assert (status, body["field"]) == (422, field)
+
+
 async def test_everything_is_not_replayed_by_leaving_out_what(api):
     await api.submit()
     await api.deliver()

@@ -85,7 +85,7 @@ def read(text: bytes) -> Submission:
     try:
         return _DECODER.decode(text)
     except msgspec.ValidationError as error:
-        raise Refused(str(error), field=_field(str(error))) from None
+        raise Refused(str(error), field=field_of(str(error))) from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Refused(f"this is no JSON: {error}", malformed=True) from None
 
@@ -200,6 +200,7 @@ def _instant(given: str | None, field: str) -> int | None:
     return found
 
 
-def _field(message: str) -> str | None:
+def field_of(message: str) -> str | None:
+    """Return the name of the field that a message of msgspec is about, None when it names none."""
     found = _PATH.search(message)
     return None if found is None else found[1] or found[2]

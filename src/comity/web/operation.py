@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from comity.errors import StoreError
+from comity.service.submit import field_of
 from comity.web.problem import Problem, Refusal, problem, refusal
 from comity.web.security import Scope, check
 from comity.web.shared import shared_of
@@ -154,6 +155,6 @@ def decoded(text: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(text or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        raise Refusal(422, str(error)) from None
+        raise Refusal(422, str(error), field=field_of(str(error))) from None
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Refusal(400, f"this is no JSON: {error}") from None
