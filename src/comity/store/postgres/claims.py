@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from comity.errors import LeaseLost
+from comity.store.ended import columns_of, lost, tell
 from comity.store.postgres.change import Change
 from comity.store.postgres.transaction import Transaction, columns
-from comity.store.records import Answer, Claim, Claimed, Ended
+from comity.store.records import Claim, Claimed, Ended
 from comity.store.row import SENDING, Row
 from comity.store.sharing import share
 from comity.store.sums import LaneRef, Results
@@ -136,7 +137,7 @@ async def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> R
     found = await transaction.db.fetch(_BEGIN, transaction.now, *columns(wanted))
     # Of two that begin one claim at once, the first does.
     begun = {(number, fence): attempt for number, fence, attempt in found}
-    return [begun.pop((held.id, held.fence), None) or _lost(held) for held, _ in calls]
+    return [begun.pop((held.id, held.fence), None) or lost(held) for held, _ in calls]
 
 
 async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Results[Step]:
@@ -149,14 +150,14 @@ async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> 
     for held, ended in calls:
         row = change.claimed(held.id, held.lease, held.fence)
         if row is None or row.phase != SENDING:
-            results.append(_lost(held))
+            results.append(lost(held))
             continue
         step = row.finish(ended, now)
         row.error = _storable(row.error)
         change.end_attempt(row, row.state, ended)
         if step.state != "retrying" and ended.answer is not None:
-            answers.append(_columns(held.id, ended.answer))
-        _tell(transaction, row, ended)
+            answers.append(columns_of(held.id, ended.answer))
+        tell(transaction, row, ended)
         results.append(step)
     await change.save()
     if answers:
@@ -221,25 +222,6 @@ async def _fail(transaction: Transaction, change: Change) -> int:
     return len(rows)
 
 
-def _tell(transaction: Transaction, row: Row, ended: Ended) -> None:
-    ok = row.state == "completed"
-    sent_ago, answered_ago = ended.sent_ago, ended.answered_ago
-    took = None if sent_ago is None or answered_ago is None else max(0, sent_ago - answered_ago)
-    transaction.attempt_ended(row.lane, ok=ok, refused=ended.refused, took=took)
-    note = row.reason or row.error
-    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, status=ended.status, note=note)
-
-
 def _storable(text: str | None) -> str | None:
     """Return a text that Postgres takes: it has no place for a NUL, and errors quote what others sent."""
     return None if text is None else text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _columns(number: str, answer: Answer) -> tuple[object, ...]:
-    return (number, answer.status, answer.truncated, answer.size, answer.sha256, answer.headers, answer.body)
-
-
-def _lost(claim: Claim) -> LeaseLost:
-    return LeaseLost(
-        f"the claim on {claim.id} is no longer this worker's: nothing was changed, and nothing may be sent"
-    )

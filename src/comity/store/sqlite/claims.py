@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from comity.errors import LeaseLost
-from comity.store.records import Answer, Claim, Claimed, Ended
+from comity.store.ended import columns_of, lost, tell
+from comity.store.records import Claim, Claimed, Ended
 from comity.store.row import SENDING, Row
 from comity.store.sharing import share
 from comity.store.sqlite.change import Change
@@ -117,7 +118,7 @@ def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results
     for held, cost in calls:
         found = db.execute(_BEGIN, (held.row, held.lease, held.fence)).fetchone()
         if found is None:
-            results.append(_lost(held))
+            results.append(lost(held))
             continue
         number, idle_since, lane = found
         rows.append((held.row, number, transaction.lane_of(lane).origin, now, now - idle_since, cost))
@@ -136,13 +137,13 @@ def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Result
     for held, ended in calls:
         row = change.claimed(held.row, held.lease, held.fence)
         if row is None or row.phase != SENDING:
-            results.append(_lost(held))
+            results.append(lost(held))
             continue
         step = row.finish(ended, now)
         ends.append(_end(row, ended, now))
         if step.state != "retrying" and ended.answer is not None:
-            answers.append(_columns(row.n, ended.answer))
-        _tell(transaction, row, ended)
+            answers.append(columns_of(row.n, ended.answer))
+        tell(transaction, row, ended)
         results.append(step)
     change.save()
     transaction.db.executemany(_END, ends)
@@ -202,28 +203,9 @@ def _fail_late(transaction: Transaction, rows: Sequence[int]) -> None:
     change.save()
 
 
-def _tell(transaction: Transaction, row: Row, ended: Ended) -> None:
-    ok = row.state == "completed"
-    sent_ago, answered_ago = ended.sent_ago, ended.answered_ago
-    took = None if sent_ago is None or answered_ago is None else max(0, sent_ago - answered_ago)
-    transaction.attempt_ended(row.lane, ok=ok, refused=ended.refused, took=took)
-    note = row.reason or row.error
-    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, status=ended.status, note=note)
-
-
 def _end(row: Row, ended: Ended, now: int) -> tuple[object, ...]:
     sent_at, answered_at = (None if ago is None else now - ago for ago in (ended.sent_ago, ended.answered_ago))
     return (
         now, ended.sent, sent_at, answered_at, ended.status, row.error, ended.retry_after, ended.timings, row.state,
         row.n, row.attempts,
     )  # fmt: skip
-
-
-def _columns(n: int | str, answer: Answer) -> tuple[object, ...]:
-    return (n, answer.status, answer.truncated, answer.size, answer.sha256, answer.headers, answer.body)
-
-
-def _lost(claim: Claim) -> LeaseLost:
-    return LeaseLost(
-        f"the claim on {claim.id} is no longer this worker's: nothing was changed, and nothing may be sent"
-    )
