@@ -21,7 +21,7 @@ from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
 from comity.store.postgres.origins import disown
-from comity.store.postgres.writer import NOW, Handler, Work, Writer
+from comity.store.postgres.writer import NOW, Handler, Writer
 from comity.store.records import (
     Answer,
     AttemptRow,
@@ -48,6 +48,7 @@ from comity.store.records import (
     Submitted,
 )
 from comity.store.transitions import Step
+from comity.store.work import Work
 
 READERS = 4
 

@@ -49,8 +49,9 @@ from comity.store.sqlite.faults import translated
 from comity.store.sqlite.lock import Lock
 from comity.store.sqlite.migrations import check_schema
 from comity.store.sqlite.origins import disown
-from comity.store.sqlite.writer import Work, Writer
+from comity.store.sqlite.writer import Writer
 from comity.store.transitions import Step
+from comity.store.work import Work
 
 READERS = 2
 _CACHE_KIB = 64 * 1024

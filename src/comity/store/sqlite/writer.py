@@ -22,6 +22,7 @@ from comity.store.ids import Ids
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Known, Results
+from comity.store.work import Work, Works
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -31,28 +32,7 @@ Handler = Callable[[Transaction, list[A]], Results[T]]
 gets an error has written nothing."""
 
 
-class Work:
-    """One call.
-
-    Args:
-        handler, argument: what to do.
-        future: where the result goes; None when nobody waits.
-        undo: what to do if its caller is gone by the time that it is done.
-    """
-
-    __slots__ = ("argument", "future", "handler", "undo")
-
-    def __init__(
-        self,
-        handler: Handler[Any, Any],
-        argument: Any,
-        future: asyncio.Future[Any] | None = None,
-        undo: Callable[[Any], Work] | None = None,
-    ) -> None:
-        self.handler, self.argument, self.future, self.undo = handler, argument, future, undo
-
-
-class Writer:
+class Writer(Works):
     """The one that writes.
 
     Args:
@@ -74,15 +54,7 @@ class Writer:
 
     async def do(self, handler: Handler[A, T], argument: A, undo: Callable[[T], Work] | None = None) -> T:
         """Have a call carried out; return its result when that is on the disk."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._put(Work(handler, argument, future, undo))
-        try:
-            return await future
-        except asyncio.CancelledError:
-            # Done already, and the result is on its way to nobody; a future that was cancelled is seen to by `_tell`.
-            if undo is not None and not future.cancelled() and future.exception() is None:
-                self._put(undo(future.result()))
-            raise
+        return await self._do(handler, argument, undo)
 
     def close(self) -> None:
         """Carry out what waits and end the thread; blocks until then. The connection stays open."""
