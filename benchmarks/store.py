@@ -37,7 +37,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     many, seconds, least, most = (2_000, 0.1, 2, 3) if quick else (30_000, 1.0, 5, 9)
     with TemporaryDirectory() as folder, runner() as loop:
         place = Path(folder)
-        store = loop.run(_opened(place / "lives.sqlite"))
+        store = loop.run(opened(place / "lives.sqlite"))
         lease = loop.run(store.register("benchmark", HOUR))
 
         def lives() -> float:
@@ -82,7 +82,8 @@ def _large(loop: asyncio.Runner, place: Path, *, quick: bool) -> Iterator[Row]:
             loop.run(store.close())
 
 
-async def _opened(path: Path) -> SqliteStore:
+async def opened(path: Path) -> SqliteStore:
+    """Make a store."""
     migrate(path)
     return SqliteStore(path)
 
@@ -92,11 +93,11 @@ async def lives_of(store: Store, lease: Lease, many: int) -> float:
     left, free, began = many, SLOTS, perf_counter()
     awake = asyncio.Event()
 
-    async def submit(number: int) -> None:
+    async def submit() -> None:
         nonlocal left
         while left > 0:
             left -= 1
-            await store.submit([_new(number + left)])
+            await store.submit([_new(left)])
             awake.set()
 
     async def deliver(claim: Claim) -> None:
@@ -118,7 +119,7 @@ async def lives_of(store: Store, lease: Lease, many: int) -> float:
             done.extend(asyncio.create_task(deliver(claim)) for claim in claimed.claims)
         await asyncio.gather(*done)
 
-    await asyncio.gather(work(), *(submit(number) for number in range(SUBMITTERS)))
+    await asyncio.gather(work(), *(submit() for _ in range(SUBMITTERS)))
     return many / (perf_counter() - began)
 
 
@@ -141,7 +142,7 @@ async def _owning(store: SqliteStore) -> Lease:
 
 async def _filled(path: Path, rows: int, state: str) -> None:
     """Make a store that holds so many deliveries: one is submitted, or delivered too, and then multiplied."""
-    store = await _opened(path)
+    store = await opened(path)
     lease = await store.register("benchmark", 1)
     await store.submit([_new(0)])
     if state == "completed":
