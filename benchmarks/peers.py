@@ -5,7 +5,10 @@ from __future__ import annotations
 from importlib import import_module, metadata
 from typing import Any
 
-DISTRIBUTIONS = ("aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries", "httpx2", "asyncpg")
+DISTRIBUTIONS = (
+    "aiohttp", "uvloop", "aiolimiter", "pyrate-limiter", "httpx", "httpx-retries", "httpx2", "asyncpg", "procrastinate", "saq",
+    "psycopg",
+)  # fmt: skip
 
 
 class Absent(Exception):

@@ -1,6 +1,7 @@
 """Postgres: whole lives of deliveries per second, as in `store`, in a database that several processes could share.
 
-The measure is pgbench's own transaction (like TPC-B) on the same server, as many at once as suit it, in the same run.
+The measures are pgbench's own transaction (like TPC-B) on the same server, as many at once as suit it, and the jobs of other
+queues (see `queues`), in the same run; the SQLite store stands beside, which wants no server.
 COMITY_BENCH_POSTGRES names the server; otherwise it is the one that runs on this machine.
 """
 
@@ -11,66 +12,129 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from benchmarks import peers
+from benchmarks import peers, queues
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
 from benchmarks.row import Row
-from benchmarks.store import HOUR, SUBMITTERS, lives_of
+from benchmarks.store import HOUR, SUBMITTERS, lives_of, opened
+from comity.store.base import Store
+
+T = TypeVar("T")
 
 RUNNING = "postgresql://postgres@127.0.0.1:5432/test"
 CLIENTS = 16
-WHAT = f"store: Postgres, lives of deliveries of {SUBMITTERS} submitters, to pgbench's TPC-B of {CLIENTS}"
+TPC = "tpc"
+PEERS = {"procrastinate": queues.procrastinate, "saq": queues.saq}
+OURS = f"lives of deliveries of {SUBMITTERS} submitters"
+WHAT = {
+    ("lives", TPC): (f"store: Postgres, {OURS}, to pgbench's TPC-B of {CLIENTS}", 5),
+    ("lives", "procrastinate"): (f"store: Postgres, {OURS}, to procrastinate's jobs", 30),
+    ("lives", "saq"): (f"store: Postgres, {OURS}, to SAQ's jobs on Postgres", 30),
+    ("sqlite", "procrastinate"): (f"store: SQLite, {OURS}, to procrastinate's jobs", 20),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured: lives and jobs a sample, seconds of pgbench and its scale, rounds."""
+
+    many: int
+    jobs: int
+    seconds: int
+    scale: int
+    least: int
+    most: int
+
+
+QUICK, FULL = Size(1_000, 100, 1, 1, 2, 3), Size(20_000, 1_000, 5, CLIENTS, 5, 9)
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Measure, and yield the row."""
+    """Measure, and yield the rows."""
     dsn = os.environ.get("COMITY_BENCH_POSTGRES", RUNNING)
     if peers.find("asyncpg") is None or shutil.which("pgbench") is None:
-        yield Row.absent(WHAT)
+        yield from (Row.absent(what) for what, _ in WHAT.values())
         return
-    schema = f"bench_{uuid4().hex}"
-    many, seconds, scale, least, most = (1_000, 1, 1, 2, 3) if quick else (20_000, 5, CLIENTS, 5, 9)
-    with runner() as loop:
+    schemas = {name: f"bench_{uuid4().hex}_{name}" for name in ("lives", TPC, *PEERS)}
+    with runner() as loop, TemporaryDirectory() as folder:
         try:
-            loop.run(_sql(dsn, f"CREATE SCHEMA {schema}_bench"))
+            for name in (TPC, *PEERS):
+                loop.run(_sql(dsn, f"CREATE SCHEMA {schemas[name]}"))
         except OSError:
-            yield Row.absent(WHAT, "no server runs")
+            yield from (Row.absent(what, "no server runs") for what, _ in WHAT.values())
             return
         try:
-            _pgbench(dsn, f"{schema}_bench", "-i", "-q", "-s", str(scale))
-            yield _lives_row(loop, dsn, schema, many=many, seconds=seconds, least=least, most=most)
+            yield from _measured(loop, dsn, schemas, Path(folder), QUICK if quick else FULL)
         finally:
-            loop.run(_sql(dsn, f"DROP SCHEMA {schema}_bench CASCADE; DROP SCHEMA IF EXISTS {schema} CASCADE"))
+            for schema in schemas.values():
+                loop.run(_sql(dsn, f"DROP SCHEMA IF EXISTS {schema} CASCADE"))
 
 
-def _lives_row(loop: asyncio.Runner, dsn: str, schema: str, *, many: int, seconds: int, least: int, most: int) -> Row:
+def _measured(loop: asyncio.Runner, dsn: str, schemas: dict[str, str], place: Path, size: Size) -> Iterator[Row]:
+    _pgbench(dsn, schemas[TPC], "-i", "-q", "-s", str(size.scale))
+    competitors: dict[str, Callable[[], float]] = {TPC: lambda: _transactions(dsn, schemas[TPC], size.seconds)}
+    ends: list[Callable[[], Awaitable[None]]] = []
+    for name, store in (("lives", _postgres(dsn, schemas["lives"])), ("sqlite", opened(place / "lives.sqlite"))):
+        competitors[name] = _lives(loop, loop.run(store), size.many, ends)
+    for name, peer in PEERS.items():
+        # Not one that is absent: its row says so.
+        with suppress(peers.Absent):
+            queue = loop.run(peer(dsn, schemas[name]))
+            competitors[name] = partial(_jobs, loop, queue, size.jobs)
+            ends.append(queue.close)
+    pairs = [pair for pair in WHAT if competitors.keys() >= set(pair)]
+    try:
+        rounds = interleave(competitors, pairs, least=size.least, most=size.most)
+    finally:
+        for end in ends:
+            loop.run(_awaited(end))
+    for pair, (what, least) in WHAT.items():
+        if pair not in pairs:
+            yield Row.absent(what)
+            continue
+        ours, peer_figure = map(rounds.figure, pair)
+        yield Row.paired(what, ours, peer_figure, rounds.ratio(*pair), "/s", least=least)
+
+
+def _lives(
+    loop: asyncio.Runner, store: Store, many: int, ends: list[Callable[[], Awaitable[None]]]
+) -> Callable[[], float]:
+    lease = loop.run(store.register("benchmark", HOUR))
+    ends.append(store.close)
+    return lambda: float(loop.run(lives_of(store, lease, many)))
+
+
+def _jobs(loop: asyncio.Runner, queue: queues.Queue, many: int) -> float:
+    return float(loop.run(_awaited(queue.lives, many)))
+
+
+async def _postgres(dsn: str, schema: str) -> Store:
     from comity.store.postgres.migrations import migrate
     from comity.store.postgres.store import PostgresStore
 
-    async def opened() -> PostgresStore:
-        await migrate(dsn, schema=schema)
-        return await PostgresStore.open(dsn, schema=schema)
+    await migrate(dsn, schema=schema)
+    return await PostgresStore.open(dsn, schema=schema)
 
-    store = loop.run(opened())
-    lease = loop.run(store.register("benchmark", HOUR))
 
-    def lives() -> float:
-        return float(loop.run(lives_of(store, lease, many)))
+async def _awaited(call: Callable[..., Awaitable[T]], *arguments: object) -> T:
+    return await call(*arguments)
 
-    def transactions() -> float:
-        clients = ("-c", str(CLIENTS), "-j", "2", "-T", str(seconds), "-n", "-M", "prepared")
-        said = _pgbench(dsn, f"{schema}_bench", *clients)
-        found = re.search(r"^tps = ([\d.]+)", said, re.MULTILINE)
-        assert found is not None
-        return float(found[1])
 
-    rounds = interleave({"lives": lives, "tpc": transactions}, [("lives", "tpc")], least=least, most=most)
-    loop.run(store.close())
-    return Row.paired(WHAT, rounds.figure("lives"), rounds.figure("tpc"), rounds.ratio("lives", "tpc"), "/s", least=5)
+def _transactions(dsn: str, schema: str, seconds: int) -> float:
+    clients = ("-c", str(CLIENTS), "-j", "2", "-T", str(seconds), "-n", "-M", "prepared")
+    found = re.search(r"^tps = ([\d.]+)", _pgbench(dsn, schema, *clients), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
 
 
 def _pgbench(dsn: str, schema: str, *arguments: str) -> str:
