@@ -64,10 +64,10 @@ class Stage:
         self._count += 1
         heapq.heappush(self._events, (when, self._count, action))
 
-    def submit(self, when: int, name: str = "", *, priority=5, cost=1, host=0, retry=None, **how) -> Ticket:
+    def submit(self, when: int, name: str = "", *, priority=5, cost=1, host=0, part=None, retry=None, **how) -> Ticket:
         """Let a request come at `when`."""
         limiter = self.limiters[host]
-        ticket = Ticket(priority, limiter.meters.costs(cost))
+        ticket = Ticket(priority, limiter.meters.costs(cost), part=part)
         self.jobs[ticket] = Job(name=name, ticket=ticket, limiter=limiter, retry=retry or Retry(attempts=1), **how)
         self.at(when, lambda: self._enqueue(self.jobs[ticket]))
         return ticket
@@ -167,8 +167,8 @@ def host(**policy) -> HostLimiter:
     return HostLimiter(Policy(**policy), 0)
 
 
-def come(limiter: HostLimiter, now: int, *, priority: int = 5, cost=1, deadline: int = NEVER) -> Ticket:
-    ticket = Ticket(priority, limiter.meters.costs(cost), deadline)
+def come(limiter: HostLimiter, now: int, *, priority: int = 5, cost=1, deadline: int = NEVER, part=None) -> Ticket:
+    ticket = Ticket(priority, limiter.meters.costs(cost), deadline, part)
     limiter.enqueue(ticket, now)
     return ticket
 

@@ -47,6 +47,7 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
         deadline: ns, monotonic; everything ends by then, waiting included.
         queue_timeout: ns that one wait for a turn may take.
         needs: asked when its turn has come; it may name what has to be waited for first.
+        part: what of the host it is for, where the caller tells parts apart: a refusal may be that of one of them alone.
         so_far: what it went through before, for a caller who keeps the books of its retries: it is sent once, and that another
             try is to follow, and when, is the result. It holds `idempotent`, `keyed` and `replayable` too.
     """
@@ -62,6 +63,7 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
     deadline: int | None = None
     queue_timeout: int | None = None
     needs: Callable[[], Aside | None] | None = None
+    part: str | None = None
     so_far: CallState | None = None
 
 

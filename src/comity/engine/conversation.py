@@ -99,7 +99,7 @@ class _Life:
         self._heard: _Heard | None = None
         self._judged: tuple[Outcome, Decision] | None = None
         self._news: Sequence[Callable[[], None]] = ()
-        self.ticket = Ticket(call.priority, ())
+        self.ticket = Ticket(call.priority, (), part=call.part)
         self.attempts: list[Attempt] = []
         self.state = call.so_far or CallState(
             idempotent=call.idempotent,

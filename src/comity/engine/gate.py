@@ -141,7 +141,7 @@ class Gate:
     def earliest(self, ticket: Ticket) -> int:
         """Return when the limits would let `ticket` start if it stood at the head, ns, or NEVER."""
         with self.lock:
-            return self.core.earliest(self.clock.now(), ticket.costs)
+            return self.core.earliest(self.clock.now(), ticket.costs, ticket.part)
 
     def close(self) -> None:
         """Refuse everybody who waits and everybody who comes."""

@@ -27,9 +27,10 @@ def end_attempt(
     """
     if outcome.sent != "no":
         limiter.started(ticket, now)
-    _sample(limiter, ticket, outcome, now)
+    hold = _hold(limiter, ticket, outcome, decision, now)
+    _sample(limiter, ticket, _ending(outcome, hold), outcome.retry_after, now)
     limiter.release(ticket, now, keep_slot=keep_slot)
-    return _learn(limiter, ticket, outcome, decision, now)
+    return _learn(limiter, ticket, outcome, decision, hold, now)
 
 
 def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
@@ -45,10 +46,11 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
     Returns:
         Whether a pause or block began.
     """
-    adaptive = limiter.adaptive
-    if adaptive is None or adaptive.use_ttfb or _ending(outcome) is not Ending.OK:  # else its latency is still to come
-        _sample(limiter, ticket, outcome, now)
-    return _learn(limiter, ticket, outcome, decision, now)
+    adaptive, hold = limiter.adaptive, _hold(limiter, ticket, outcome, decision, now)
+    ending = _ending(outcome, hold)
+    if adaptive is None or adaptive.use_ttfb or ending is not Ending.OK:  # else its latency is still to come
+        _sample(limiter, ticket, ending, outcome.retry_after, now)
+    return _learn(limiter, ticket, outcome, decision, hold, now)
 
 
 def end_heard(limiter: HostLimiter, ticket: Ticket, now: int, *, whole: bool, keep_slot: bool = False) -> None:
@@ -66,16 +68,25 @@ def end_heard(limiter: HostLimiter, ticket: Ticket, now: int, *, whole: bool, ke
     limiter.release(ticket, now, keep_slot=keep_slot)
 
 
-def _sample(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, now: int) -> None:
+def _hold(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> int | None:
+    """Return until when the outcome holds the host, ns; None for a refusal that is not the host's."""
+    pause = None if isinstance(decision, Done) else decision.pause
+    block = decision.block if isinstance(decision, GiveUp) else None
+    until = max(now, pause or 0, block or 0)
+    guessed = outcome.refused and outcome.retry_after is None
+    return limiter.owned(ticket, now, until) if guessed else until
+
+
+def _sample(limiter: HostLimiter, ticket: Ticket, ending: Ending, hint: int | None, now: int) -> None:
     if limiter.adaptive is not None or limiter.breaker is not None:
-        limiter.sample(ticket, now, _ending(outcome), outcome.retry_after)
+        limiter.sample(ticket, now, ending, hint)
 
 
-def _ending(outcome: Outcome) -> Ending:
+def _ending(outcome: Outcome, hold: int | None) -> Ending:
     """Say what an outcome tells about the host's load."""
     status, failure = outcome.meaning, outcome.failure
     if outcome.refused:
-        return Ending.REFUSED
+        return Ending.NOTHING if hold is None else Ending.REFUSED
     if failure == "timeout" or (failure is None and status == 408):
         return Ending.TIMED_OUT
     if failure in {"connect", "lost", "truncated"} or (status is not None and status >= 500):
@@ -83,16 +94,19 @@ def _ending(outcome: Outcome) -> Ending:
     return Ending.NOTHING if failure is not None or status is None else Ending.OK
 
 
-def _learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
+def _learn(
+    limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, hold: int | None, now: int
+) -> bool:
     if isinstance(decision, Done) and not outcome.refused:
         limiter.succeeded(ticket)
         return False
-    pause = None if isinstance(decision, Done) else decision.pause
-    block = decision.block if isinstance(decision, GiveUp) else None
-    if outcome.refused or pause is not None or block is not None:
+    if hold is None:
+        return False
+    pauses = not isinstance(decision, Done) and decision.pause is not None
+    block = isinstance(decision, GiveUp) and decision.block is not None
+    if outcome.refused or pauses or block:
         hinted = outcome.retry_after is not None
-        until = max(now, pause or 0, block or 0)
-        return limiter.refuse_until(ticket, now, until, refused=outcome.refused, hinted=hinted, block=block is not None)
+        return limiter.refuse_until(ticket, now, hold, refused=outcome.refused, hinted=hinted, block=block)
     if outcome.failure not in {"blocked", "cancelled", "deadline"}:  # these are the caller's doing
         limiter.failed()
     return False

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from comity.errors import QueueFull
 from comity.policy.adapting import controller
 from comity.policy.admission import Admission
+from comity.policy.blame import Blame
 from comity.policy.breaker import Breaker
 from comity.policy.budget import Bucket
 from comity.policy.control import Control
@@ -53,7 +54,7 @@ class HostLimiter(Line):
         super().__init__(policy.ageing_ns)
         self.meters = Meters(policy.rate, now)
         self.gap = Gap(policy.min_gap_ns, learns=policy.learns_gap)
-        self.pause = Pause(self._limit)
+        self.pause, self.blame = Pause(self._limit), Blame()
         self.budget = None if policy.retry_budget is None else Bucket(policy.retry_budget, now)
         self.usage = None if policy.usage is None else policy.usage.within(policy.budgets)
         self.latencies = None if policy.hedge is None else Latencies(policy.hedge)
@@ -124,6 +125,8 @@ class HostLimiter(Line):
             return False
         if (self._later and self._ripe(now)) or ticket.deadline <= now:
             return False
+        if ticket.part is not None and self.blame.until(ticket.part) > now:
+            return False
         turns = self._turns
         if ticket.not_before > now or self.ready > now or (turns is not None and (turns.line or not turns.free)):
             return False
@@ -168,6 +171,8 @@ class HostLimiter(Line):
             ticket.state = State.BLOCKED
             self._refused.append(ticket)
             return
+        if ticket.part is not None:
+            ticket.not_before = max(ticket.not_before, self.blame.until(ticket.part))
         self._join(ticket, now)
 
     def admit(self, now: int) -> Admission:
@@ -185,6 +190,9 @@ class HostLimiter(Line):
             ticket = heap[0][2]
             if (self.running - self._resting if ticket.holds_slot else self.running) >= self.cap:
                 break
+            if ticket.part is not None and (held := self.blame.until(ticket.part)) > now:
+                self._put_aside(ticket, held)
+                continue
             start = self._earliest(ticket, now)
             if start > now:
                 wake_at = start
@@ -282,6 +290,8 @@ class HostLimiter(Line):
         """
         if self.budget is not None:
             self.budget.succeeded()
+        if ticket.part is not None and self.blame.succeeded(ticket.part, ticket.started_at):
+            self._free(ticket.part)
         if self.spread.cap != NO_CAP and self.spread.probed():
             self.refresh()
         if (self.pause.cap != NO_CAP or self.gap.learned) and ticket.started_at >= self.pause.until:
@@ -351,6 +361,23 @@ class HostLimiter(Line):
             self._expire(self.hold, State.BLOCKED)
         return new
 
+    def owned(self, ticket: Ticket, now: int, until: int) -> int | None:
+        """Note a refusal that names no time; return until when the host is to be held for it, ns.
+
+        None: it is that of the ticket's part alone, which is held from now on; the host learns nothing from it.
+        """
+        if ticket.part is None:
+            return until
+        hold = self.blame.refused(ticket.part, ticket.started_at, now, until)
+        if hold is not None and self.blame.proved and self.pause.until > now:
+            self.pause.until = max(self.pause.until, hold)  # what was a trial is in earnest
+        return hold
+
+    def pardon(self) -> None:
+        """Hold no part of the host any longer."""
+        for part in self.blame.pardoned():
+            self._free(part)
+
     def recall(self, rate: float | None, limit: float | None, now: int) -> None:
         """Begin with what was learned before; nothing has started yet. `refresh` has to follow."""
         if self.adaptive is None and self.policy.learns_rate and rate is not None:
@@ -377,6 +404,7 @@ class HostLimiter(Line):
             or self.aside
             or self.hold > now
             or not self.gap.idle(now)
+            or not self.blame.idle(now)
             or not self.spread.idle
             or (self.adaptive is not None and self.adaptive.rate is not None)
             or (self.breaker is not None and self.breaker.open)
@@ -384,9 +412,10 @@ class HostLimiter(Line):
             return False
         return (self.budget is None or self.budget.idle(now)) and self.meters.idle(now)
 
-    def earliest(self, now: int, costs: tuple[int, ...] | None = None) -> int:
+    def earliest(self, now: int, costs: tuple[int, ...] | None = None, part: str | None = None) -> int:
         """Return when a request of these costs could start if it stood at the head with a free slot, ns, or NEVER."""
-        return self._earliest(Ticket(0, self.meters.ordinary if costs is None else costs), now)
+        costs = self.meters.ordinary if costs is None else costs
+        return max(self._earliest(Ticket(0, costs), now), self.blame.until(part))
 
     # ---- helpers -------------------------------------------------------------------------------
 
@@ -427,6 +456,8 @@ class HostLimiter(Line):
         ticket.started_at = NOT_STARTED
         ticket.charged = ticket.costs
         self.gap.reserve()
+        if ticket.part is not None:
+            self.blame.granted(ticket.part, now)
         spread = self.spread
         spread.granted = ticket.rank = spread.granted + 1
         if spread.active:

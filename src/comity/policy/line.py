@@ -70,6 +70,25 @@ class Line:
         key = ticket.enqueued_at + ticket.priority * self._ageing
         heapq.heappush(self._holders if ticket.holds_slot else self._queue, (key, ticket.place, ticket))
 
+    def _put_aside(self, ticket: Ticket, until: int) -> None:
+        """Let a ticket of the queue wait aside until `until`, ns."""
+        self._sequence += 1
+        self.queued, self.aside = self.queued - 1, self.aside + 1
+        ticket.not_before, ticket.place = until, self._sequence
+        heapq.heappush(self._later, (until, ticket.place, ticket))
+        if ticket.deadline < NEVER:
+            heapq.heappush(self._deadlines, (ticket.deadline, ticket.place, ticket))
+        self._tidy()
+
+    def _free(self, part: str) -> None:
+        """Let those of a part line up that wait aside."""
+        for _, place, ticket in list(self._later):
+            if ticket.place == place and ticket.part == part:
+                self.aside -= 1
+                self._line_up(ticket)
+        self._later = [entry for entry in self._later if entry[2].not_before]
+        heapq.heapify(self._later)
+
     def _head(self) -> list[Entry]:
         """Return the heap whose first entry is the head of the queue: who holds a slot goes first."""
         return _prune(self._holders) or _prune(self._queue)

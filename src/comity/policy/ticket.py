@@ -42,6 +42,7 @@ class Ticket(msgspec.Struct, eq=False):
         priority: 0 (first) to 9.
         costs: one number for each meter of the limiter (see `HostLimiter.costs`).
         deadline: ns; still waiting then, it expires.
+        part: what of the host it is for, where its caller tells parts apart; see `Blame`.
 
     Attributes:
         enqueued_at: when it first asked for its turn, ns.
@@ -59,6 +60,7 @@ class Ticket(msgspec.Struct, eq=False):
     priority: int
     costs: tuple[int, ...]
     deadline: int = NEVER
+    part: str | None = None
     state: State = State.NEW
     enqueued_at: int | None = None
     not_before: int = 0

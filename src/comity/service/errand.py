@@ -41,7 +41,8 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import NS
 from comity.service.capture import KEPT, capture
 from comity.service.log import log
-from comity.service.origins import Origins, host_of
+from comity.service.origins import Origins, OwnedOrigin, host_of
+from comity.service.part import part_of
 from comity.service.retry_rules import RetryRules
 from comity.service.signature import Signer
 from comity.service.terms import Terms
@@ -54,6 +55,9 @@ CALLBACKS = "callbacks "
 
 PATIENCE = 5 * NS
 """So long a claim waits for its turn; then it goes back, so that its slot is of use to other lanes."""
+
+_HELD_PATIENCE = NS // 2
+"""The same while the path that it is for is held and others of its lane may not be: nothing else in a lane waits for it."""
 
 _AGAIN = 1 * NS
 """When to try again what the store would not take, or what found no turn for no reason that names a time."""
@@ -172,7 +176,7 @@ class Errand:
         try:
             async with await self._turn() as turn:
                 send = partial(self._send, request, limits, turn)
-                settled = await origin.engine.run(self._call(request, rules), send)
+                settled = await origin.engine.run(self._call(request, rules, origin), send)
         except HostBlocked as blocked:  # the origin's row keeps the others back, until somebody lifts that
             return self._back(min(_AGAIN, round(blocked.retry_after * NS)))
         except QueueTimeout as late:
@@ -206,8 +210,11 @@ class Errand:
             claim.method, claim.url, headers=headers, content=claim.body, idempotency_key=key, defaults=_DEFAULTS
         )
 
-    def _call(self, request: Request, rules: RetryRules) -> Call:
-        claim = self.claim
+    def _call(self, request: Request, rules: RetryRules, origin: OwnedOrigin) -> Call:
+        claim, patience = self.claim, self._setting.patience
+        part = part_of(claim.lane, claim.origin, claim.url)
+        if part != claim.lane and origin.holds(part):
+            patience = min(patience, _HELD_PATIENCE)
         deadline = None if claim.deadline is None else claim.deadline - self._shift
         apart = rules.retry.refusals > 0
         so_far = rules.call(
@@ -223,7 +230,8 @@ class Errand:
             request=request,
             priority=claim.priority,
             deadline=deadline,
-            queue_timeout=self._setting.patience,
+            queue_timeout=patience,
+            part=part,
             so_far=so_far,
         )
 

@@ -63,10 +63,15 @@ class OwnedOrigin:
 
         def step(_now: int) -> None:
             self.gate.core.pause.lift()
+            self.gate.core.pardon()
             self.gate.core.refresh()
 
         self.gate.change(step)
         self._written = self.learned
+
+    def holds(self, part: str) -> bool:
+        """Whether a part of it is held back by itself, see `Blame`."""
+        return self.gate.core.blame.until(part) > self.gate.clock.now()
 
     def idle(self, now: int) -> bool:
         """Whether nothing is lost when it is given up."""

@@ -1,0 +1,52 @@
+"""Refusals: what a 429 of one path, and one of a whole origin, means for the others. Real sockets, a real file."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from comity.policy.units import NS
+from comity.service.part import part_of
+from tests.service.running import LIMIT, bench
+
+
+@pytest.fixture
+async def work(tmp_path):
+    async with bench(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("lane", [None, "ill"])
+async def test_a_path_that_always_refuses_costs_other_paths_and_lanes_of_its_origin_a_second_at_most(work, lane):
+    """Its own backoff of minutes, and a backlog of it, hold nobody else."""
+    slow = {"max_retries": 5, "backoff_ms": 60_000}
+    ill = [await work.submit("/status/429", terms=slow, lane=lane) for _ in range(20)]
+    made = await work.store.submit([work.delivery(f"/ok?n={n}") for n in range(200)])
+    began = await work.store.now()
+    async with work.service():
+        for each in made:
+            assert (await work.end(each.id)).state == "completed"
+        took = (await work.store.now() - began) / NS
+        assert {(await work.store.get(each)).state for each in ill} <= {"pending", "retrying"}
+    assert took < 10
+    assert work.arrivals("/status/429").total() <= 12  # as many as were under way before the first answer, and a probe
+
+
+async def test_an_origin_that_refuses_whatever_comes_is_held_for_all_of_its_lanes(work):
+    """Two paths refused with nothing answered between them: the origin's row says so, by the whole guess."""
+    slow = {"max_retries": 5, "backoff_ms": 60_000}
+    for path in ("/status/429?a", "/flaky/b?fail=99&code=429"):
+        await work.submit(path, terms=slow)
+    async with work.service(), asyncio.timeout(LIMIT):
+        while (await work.store.origins())[0].paused_until <= await work.store.now() + 30 * NS:
+            await asyncio.sleep(0.05)
+    assert work.arrivals().total() == 2
+
+
+def test_paths_that_differ_in_their_ids_alone_are_one_part():
+    origin = "https://a.example"
+    parts = {part_of(origin, origin, f"{origin}/users/{user}/mail?page=2") for user in ("17", "1f0e-99", "a1")}
+    assert parts == {f"{origin} /users/*/mail"}
+    assert part_of(origin, origin, origin) != part_of(origin, origin, f"{origin}/users/me")
+    assert part_of("mail", origin, f"{origin}/users/me") == "mail"
