@@ -40,7 +40,7 @@ async def test_an_origin_that_refuses_whatever_comes_is_held_for_all_of_its_lane
         await work.submit(path, terms=slow)
     async with work.service(), asyncio.timeout(LIMIT):
         while (await work.store.origins())[0].paused_until <= await work.store.now() + 30 * NS:
-            await asyncio.sleep(0.05)
+            await work.store.counts()
     assert work.arrivals().total() == 2
 
 

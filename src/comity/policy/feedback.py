@@ -30,7 +30,7 @@ def end_attempt(
     hold = _hold(limiter, ticket, outcome, decision, now)
     _sample(limiter, ticket, _ending(outcome, hold), outcome.retry_after, now)
     limiter.release(ticket, now, keep_slot=keep_slot)
-    return _learn(limiter, ticket, outcome, decision, hold, now)
+    return _learn(limiter, ticket, outcome, decision, hold, now=now)
 
 
 def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, now: int) -> bool:
@@ -50,7 +50,7 @@ def learn(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
     ending = _ending(outcome, hold)
     if adaptive is None or adaptive.use_ttfb or ending is not Ending.OK:  # else its latency is still to come
         _sample(limiter, ticket, ending, outcome.retry_after, now)
-    return _learn(limiter, ticket, outcome, decision, hold, now)
+    return _learn(limiter, ticket, outcome, decision, hold, now=now)
 
 
 def end_heard(limiter: HostLimiter, ticket: Ticket, now: int, *, whole: bool, keep_slot: bool = False) -> None:
@@ -95,7 +95,7 @@ def _ending(outcome: Outcome, hold: int | None) -> Ending:
 
 
 def _learn(
-    limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, hold: int | None, now: int
+    limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Decision, hold: int | None, *, now: int
 ) -> bool:
     if isinstance(decision, Done) and not outcome.refused:
         limiter.succeeded(ticket)
