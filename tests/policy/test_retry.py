@@ -307,6 +307,18 @@ def test_a_hint_on_a_503_does_not_decide_whether_to_retry():
     assert after(POST, status=503, retry_after=120 * NS) == GiveUp("method", block=NOW + 120 * NS)
 
 
+def test_a_fault_holds_the_host_an_hour_at_most_and_the_call_as_long_as_the_server_asked():
+    """A 429 tells of a rule, and holds both."""
+    hour, day = 3_600 * NS, 86_400 * NS
+    patient = Retry(max_retry_after="7d")
+    assert after(retry=patient, status=503, retry_after=day) == RetryAt(NOW + day, "503", NOW + hour)
+    assert after(retry=patient, status=429, retry_after=day) == RetryAt(NOW + day, "429", NOW + day)
+    assert after(status=503, retry_after=day) == GiveUp("retry_after", until=NOW + day, block=NOW + hour)
+    assert after(POST, retry=patient, status=503, retry_after=day) == GiveUp("method", pause=NOW + hour)
+    assert after(POST, status=503, retry_after=day) == GiveUp("method", block=NOW + hour)
+    assert after(status=429, retry_after=day) == GiveUp("retry_after", until=NOW + day, block=NOW + day)
+
+
 def test_a_503_with_a_hint_over_the_cap_ends_the_call_and_blocks_the_host():
     until = NOW + 120 * NS
     assert after(status=503, retry_after=120 * NS) == GiveUp("retry_after", until=until, block=until)

@@ -44,6 +44,27 @@ async def test_an_origin_that_refuses_whatever_comes_is_held_for_all_of_its_lane
     assert work.arrivals().total() == 2
 
 
+async def test_a_fault_that_asks_for_a_year_fails_the_delivery_and_holds_its_origin_for_an_hour(work):
+    """Nobody has to unblock it, and an event says what held it."""
+    delivery = await work.submit("/flaky/a?fail=1&code=503&retry_after=31536000")
+    async with work.service():
+        found = await work.end(delivery)
+    (origin,) = await work.store.origins()
+    assert (found.state, found.reason) == ("failed", "retry_after")
+    assert 3_500 * NS < origin.blocked_until - await work.store.now() <= 3_600 * NS
+    (held,) = [event.note for event in await work.store.events(0) if event.kind == "origin.held"]
+    assert held == f"blocked: HTTP 503, Retry-After 31536000 s, to {delivery}"
+
+
+async def test_a_fault_that_asks_for_a_day_lets_its_delivery_wait_that_long_and_others_an_hour(work):
+    delivery = await work.submit("/flaky/a?fail=1&code=503&retry_after=86400")
+    async with work.service():
+        found = await work.when(delivery, lambda row: row.state == "retrying" and not row.sending)
+    (origin,) = await work.store.origins()
+    assert found.due_at - await work.store.now() > 86_000 * NS
+    assert 3_500 * NS < origin.paused_until - await work.store.now() <= 3_600 * NS
+
+
 def test_paths_that_differ_in_their_ids_alone_are_one_part():
     origin = "https://a.example"
     parts = {part_of(origin, origin, f"{origin}/users/{user}/mail?page=2") for user in ("17", "1f0e-99", "a1")}

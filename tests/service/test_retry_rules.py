@@ -99,7 +99,7 @@ def test_what_trying_again_cannot_mend_is_final(outcome):
 
 def test_a_hint_replaces_a_shorter_wait_and_may_be_days_long():
     hour = 3_600 * NS
-    assert after(status(503, hour)) == RetryAt(NOW + hour, "503", NOW + hour)
+    assert after(status(503, 160 * hour)) == RetryAt(NOW + 160 * hour, "503", NOW + hour)
     assert after(status(429, 160 * hour)) == RetryAt(NOW + 160 * hour, "429", NOW + 160 * hour)
     assert after(status(429, 169 * hour)).reason == "retry_after"
 

@@ -268,6 +268,12 @@ LONGEST_GUESS = 60 * NS
 A call's own backoff may have any length, days in a durable delivery; it is a guess, and others never agreed to it.
 """
 
+LONGEST_OUTAGE = 3_600 * NS
+"""How long an answer other than a refusal by rate holds the whole host, ns, whatever it asks for.
+
+It tells of a fault, and nobody knows how long that lasts: beyond this only the call itself waits. A 429 tells of a rule.
+"""
+
 DONE = Done()
 
 
@@ -297,21 +303,23 @@ def decide(retry: Retry, call: CallState, outcome: Outcome, now: int, draw: floa
     longest = retry.max_retry_after_ns
     if hint is not None and longest is not None and hint > longest:
         if retry.over_cap == "fail":
-            return _too_long(stop, status, now + hint)
+            return _too_long(stop, status, now, hint)
         hint = longest
     asked = None if hint is None else now + hint
+    held = None if hint is None else now + _held(status, hint)
     if stop is not None:
         if asked is None and status == 429 and isinstance(retry.backoff, Backoff):
             guess = retry.backoff.wait(_index(retry, call, outcome), draw)
             asked = now + min(guess, LONGEST_GUESS)  # others must not run into it too
-        return GiveUp(stop, pause=asked)
+            held = asked
+        return GiveUp(stop, pause=held)
     wait = _wait(retry, call, outcome, now, draw)
     if wait is None:
-        return GiveUp("backoff", pause=asked)
+        return GiveUp("backoff", pause=held)
     if hint is not None:
         wait = hint if _exact(retry, call, outcome) else max(hint, wait)
     at = now + wait
-    pause = now + max(hint or 0, min(wait, LONGEST_GUESS)) if status == 429 else asked
+    pause = now + max(hint or 0, min(wait, LONGEST_GUESS)) if status == 429 else held
     if call.deadline is not None and at >= call.deadline:
         named = asked is not None and asked >= call.deadline
         return GiveUp("deadline", until=asked if named else None, pause=pause)
@@ -336,14 +344,20 @@ def _cause(outcome: Outcome) -> str:
     return str(outcome.failure if outcome.status is None else outcome.status)
 
 
-def _too_long(stop: Why | None, status: int | None, asked: int) -> GiveUp:
+def _held(status: int | None, hint: int) -> int:
+    """Return how long what a server asked for holds the whole host, ns."""
+    return hint if status == 429 else min(hint, LONGEST_OUTAGE)
+
+
+def _too_long(stop: Why | None, status: int | None, now: int, hint: int) -> GiveUp:
     """End a call whose server named a time too far away: the host is blocked until then.
 
     A refusal by rate is always told as such; another status that would not be retried anyway stays the result.
     """
+    block = now + _held(status, hint)
     if stop is not None and status != 429:
-        return GiveUp(stop, block=asked)
-    return GiveUp("retry_after", until=asked, block=asked)
+        return GiveUp(stop, block=block)
+    return GiveUp("retry_after", until=now + hint, block=block)
 
 
 def _index(retry: Retry, call: CallState, outcome: Outcome) -> int:

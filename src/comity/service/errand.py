@@ -25,6 +25,7 @@ from comity.client.transport import Transport
 from comity.client.user_agent import user_agent
 from comity.engine.call import Call, Exchange, Settled, Slot
 from comity.engine.clock import Clock
+from comity.engine.moments import seconds_text
 from comity.errors import (
     ClientClosed,
     HostBlocked,
@@ -36,6 +37,7 @@ from comity.errors import (
     StoreError,
     TimedOut,
 )
+from comity.policy.outcome import Outcome
 from comity.policy.retry import Done, GiveUp, RetryAt
 from comity.policy.timeouts import Timeout
 from comity.policy.units import NS
@@ -193,7 +195,7 @@ class Errand:
         except _Stale:
             return self._back(_AGAIN)
         try:
-            await self._origins.write(self._lease()[0], origin)
+            await self._origins.write(self._lease()[0], origin, self._why(settled.outcome))
         except StoreError as error:  # another attempt will bring it up again; this one's end is to be told all the same
             log.warning("what %s taught could not be written: %s", origin.name, error)
         return self._end(self._ended(settled, rules))
@@ -284,6 +286,13 @@ class Errand:
             timings=msgspec.json.encode(timings.as_dict()),
             answer=self._answer,
         )
+
+    def _why(self, outcome: Outcome) -> str:
+        """Return what is said of an answer that holds its origin."""
+        said = outcome.failure or f"HTTP {outcome.status}"
+        if outcome.retry_after is not None:
+            said += f", Retry-After {seconds_text(outcome.retry_after / NS)} s"
+        return f"{said}, to {self.claim.id}"
 
     def _cut_short(self, why: Cut) -> Tell:
         if self._slot is None or not self._slot.begun:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Container, Mapping
+from typing import TypedDict
 
 import msgspec
 
@@ -25,6 +26,12 @@ from comity.service.log import log
 from comity.service.turn import UNLIMITED, lane_gate
 from comity.store.base import Store
 from comity.store.records import Lease, Origin
+
+
+class _News(TypedDict):
+    pause: int
+    block: int
+    gap: int
 
 
 class OwnedOrigin:
@@ -46,7 +53,7 @@ class OwnedOrigin:
         core = self.gate.core
         return core.pause.until, core.pause.blocked_until, core.gap.learned
 
-    def news(self) -> dict[str, int] | None:
+    def news(self) -> _News | None:
         """Return what `Store.hold` has to be told, None when nothing was learned since."""
         learned = self.learned
         if learned == self._written:
@@ -144,8 +151,8 @@ class Origins:
         if (owned := self._owned.get(name)) is not None:
             owned.lift()
 
-    async def write(self, lease: Lease, owned: OwnedOrigin) -> None:
-        """Write down what an origin taught, if that is new.
+    async def write(self, lease: Lease, owned: OwnedOrigin, why: str) -> None:
+        """Write down what an origin taught, and by what, if that is new.
 
         Raises:
             LeaseLost: it is owned no longer.
@@ -153,7 +160,7 @@ class Origins:
         news = owned.news()
         if news is not None:
             try:
-                await self._store.hold(lease, owned.name, **news)
+                await self._store.hold(lease, owned.name, **news, why=why)
             except BaseException:
                 owned.unwritten()
                 raise

@@ -104,8 +104,10 @@ class Store(Protocol):
         One under way counts as started and answered now, one whose worker was lost as at its rescue: never too early.
         """
 
-    async def hold(self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0) -> None:
-        """Write down what the owner learned: `pause` and `block` ns from now (0: none), and the gap.
+    async def hold(
+        self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0, why: str = ""
+    ) -> None:
+        """Write down what the owner learned: `pause` and `block` ns from now (0: none), and the gap; `why` is for its event.
 
         Raises:
             LeaseLost: the origin is not this lease's.

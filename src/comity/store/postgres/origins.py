@@ -61,17 +61,18 @@ async def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str
     return [None] * len(calls)
 
 
-async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int]]) -> Results[None]:
+async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, str]]) -> Results[None]:
     """Write down what each owner learned: pause, block and gap."""
     await transaction.lock()
     results: Results[None] = []
-    for lease, name, pause, block, gap in calls:
+    for lease, name, pause, block, gap, why in calls:
         paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
         found = await transaction.db.fetchval(_HOLD, paused_until, blocked_until, gap, name, lease.id)
         if found is None:
             results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
             continue
-        transaction.event("origin.held", origin=found, note="blocked" if block else "paused" if pause else "free")
+        note = "blocked" if block else "paused" if pause else "free"
+        transaction.event("origin.held", origin=found, note=f"{note}: {why}" if why else note)
         results.append(None)
     return results
 

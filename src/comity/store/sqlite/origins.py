@@ -54,10 +54,10 @@ def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str]]]) -
     return [None] * len(calls)
 
 
-def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int]]) -> Results[None]:
+def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, str]]) -> Results[None]:
     """Write down what each owner learned: pause, block and gap."""
     results: Results[None] = []
-    for lease, name, pause, block, gap in calls:
+    for lease, name, pause, block, gap, why in calls:
         paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
         found = transaction.db.execute(
             "UPDATE origins SET paused_until = ?, blocked_until = ?, gap = ? WHERE name = ? AND lease = ? RETURNING id",
@@ -66,7 +66,8 @@ def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int]]
         if found is None:
             results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
             continue
-        transaction.event("origin.held", origin=found[0], note="blocked" if block else "paused" if pause else "free")
+        note = "blocked" if block else "paused" if pause else "free"
+        transaction.event("origin.held", origin=found[0], note=f"{note}: {why}" if why else note)
         results.append(None)
     return results
 

@@ -134,8 +134,10 @@ class SqliteStore:
     async def starts(self, origin: str, since: int) -> list[Start]:
         return await self._read(reading.starts, origin, since, self._clock())
 
-    async def hold(self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0) -> None:
-        await self._writer.do(origins.hold, (lease, origin, pause, block, gap))
+    async def hold(
+        self, lease: Lease, origin: str, *, pause: int = 0, block: int = 0, gap: int = 0, why: str = ""
+    ) -> None:
+        await self._writer.do(origins.hold, (lease, origin, pause, block, gap, why))
 
     async def claim(self, lease: Lease, free: int) -> Claimed:
         return await self._writer.do(claims.claim, (lease.id, free), _nobody_wants)

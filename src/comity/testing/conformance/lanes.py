@@ -121,6 +121,9 @@ class Lanes:
             assert list(await claims(store, lease, 1)) == []
             await store.hold(lease, ORIGIN)
             assert len(await claims(store, lease, 1)) == 1
+            await store.hold(lease, ORIGIN, block=NS, why="HTTP 429")
+            notes = [event.note for event in await store.events(0) if event.kind == "origin.held"]
+            assert notes == ["paused", "paused", "free", "blocked: HTTP 429"]
 
     async def test_an_owner_learns_what_may_still_count_against_a_limit(self, stage: Stage) -> None:
         """A restart refills no limit: one under way counts as now, one of a lost worker as at its rescue."""
