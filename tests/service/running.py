@@ -89,6 +89,17 @@ class Failing:
         raise StoreError("the disk is full", reason="full")
 
 
+class Counted:
+    """A store that counts its calls."""
+
+    def __init__(self, store):
+        self._store, self.calls = store, Counter()
+
+    def __getattr__(self, name):
+        self.calls[name] += 1
+        return getattr(self._store, name)
+
+
 @asynccontextmanager
 async def bench(directory, **upstream):
     path = directory / "store.sqlite"

@@ -23,7 +23,7 @@ from comity.service.worker import Worker, WorkerOptions
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from comity.testing.upstream import Upstream
-from tests.service.running import LIMIT, LOOPBACK, Bench, Failing
+from tests.service.running import LIMIT, LOOPBACK, Bench, Counted, Failing
 
 HOUR = 3600 * NS
 
@@ -49,11 +49,11 @@ class Leased(Bench):
         self.clock = clock
 
     @asynccontextmanager
-    async def worker(self, *, lease=HOUR, store=None, policy=None, patience=5 * NS, sweep=HOUR, grace=0.0):
+    async def worker(self, *, lease=HOUR, store=None, policy=None, patience=5 * NS, sweep=HOUR, grace=0.0, slots=8):
         transport = AiohttpTransport(guard=LOOPBACK)
         setting = Setting(store=store or self.store, transport=transport, clock=self.clock, patience=patience)
         policy = policy or Policy(concurrency=8, learn=None)
-        options = WorkerOptions(slots=8, lease=lease, policy=policy, sweep=sweep)
+        options = WorkerOptions(slots=slots, lease=lease, policy=policy, sweep=sweep)
         worker = Worker(setting, options)
         task = asyncio.create_task(worker.run())
         try:
@@ -275,6 +275,17 @@ async def test_a_store_that_refuses_for_a_while_costs_no_attempt(work, call):
         found = await work.end(delivery)
     assert store.left == 0
     assert (found.state, found.attempts, len(work.upstream.log)) == ("completed", 2, 2)
+
+
+async def test_a_worker_without_a_free_slot_rests(work):
+    """What comes due meanwhile is no reason to look: a slot that comes free is."""
+    store = Counted(work.store)
+    slow = await work.submit("/delay/1500")
+    due = await work.submit("/ok/1", delay=NS // 10)
+    async with work.worker(slots=1, store=store):
+        await work.end(slow)
+        assert store.calls["events"] < 20
+        assert (await work.end(due)).state == "completed"
 
 
 async def test_a_lane_with_limits_of_its_own_is_held_to_them_and_its_origins_others_are_not(work):

@@ -178,10 +178,12 @@ class Worker:
                 raise self._failure
             self._wake.clear()
             await self._catch_up()
-            free = self._options.slots - len(self._errands)
-            if free > 0 and await self._take(free):
-                continue
-            waits = self._options.poll if not self._due else min(self._options.poll, self._due - self._clock.now())
+            waits, free = self._options.poll, self._options.slots - len(self._errands)
+            if free > 0:
+                if await self._take(free):
+                    continue
+                if self._due:  # without a free slot whatever comes due waits until one is, which wakes
+                    waits = min(waits, self._due - self._clock.now())
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, waits / NS)):
                     await self._wake.wait()
