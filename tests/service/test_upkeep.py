@@ -16,6 +16,17 @@ from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from tests.service.running import Failing, bench
 
+
+class Broken(Failing):
+    """A store with a mistake in it, which shows at the first call of a kind."""
+
+    def __init__(self, store, name):
+        super().__init__(store, name, 1)
+
+    async def _refuse(self, *_arguments, **_named):
+        raise ZeroDivisionError("a mistake of ours")
+
+
 ORIGIN = "http://upstream.example"
 DONE, LOST = Ended(then="completed", status=200), Ended(then="failed", status=404, reason="status")
 
@@ -117,6 +128,15 @@ async def test_a_worker_that_fails_is_started_anew_and_goes_on(tmp_path, caplog)
         async with work.service(store=Failing(work.store, "register", 1)):
             assert (await work.end(delivery)).state == "completed"
     assert "part worker failed and is started anew: the disk is full" in caplog.text
+
+
+async def test_what_a_part_of_the_worker_failed_with_is_told_in_its_own_words(tmp_path, caplog):
+    """Not in those of the group that it is run in."""
+    async with bench(tmp_path) as work:
+        delivery = await work.submit("/ok/1")
+        async with work.service(store=Broken(work.store, "claim")):
+            assert (await work.end(delivery)).state == "completed"
+    assert "part worker failed and is started anew: a mistake of ours" in caplog.text
 
 
 async def test_a_service_whose_worker_cannot_live_ends_loudly(tmp_path):

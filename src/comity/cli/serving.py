@@ -88,6 +88,7 @@ def tokens_of(settings: Mapping[str, Any]) -> Any:
 
 def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: Mapping[str, Any]) -> None:
     from comity.cli import logs, loops
+    from comity.service.supervisor import leaves
 
     logs.start(settings["log"])
     try:
@@ -104,7 +105,7 @@ def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: 
         tell(f"comity {command}: {error.name} is not installed: pip install 'comity[{extra}]'")
         raise typer.Exit(2) from None
     except BaseExceptionGroup as errors:
-        tell(f"comity {command}: {errors.exceptions[0]}")
+        tell(f"comity {command}: {leaves(errors)[0]}")
         raise typer.Exit(1) from None
 
 

@@ -21,6 +21,13 @@ WITHIN = 60.0
 _LONGEST_REST = 5.0
 
 
+def leaves(error: BaseException) -> list[BaseException]:
+    """Return the errors that a group, or one inside it, holds; of any other error itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for each in error.exceptions for leaf in leaves(each)]
+
+
 class Supervisor:
     """Runs parts side by side.
 

@@ -26,6 +26,7 @@ from comity.policy.units import NS
 from comity.service.errand import Cut, Errand, Setting
 from comity.service.log import log
 from comity.service.origins import Origins
+from comity.service.supervisor import leaves
 from comity.store.records import Event, Lease
 
 _MOST_ORIGINS = 200
@@ -96,11 +97,11 @@ class Worker:
                 await self._register()
                 try:
                     await self._work()
-                except* LeaseLost as lost:
-                    log.warning("worker %s begins anew: %s", self._name, lost.exceptions[0])
+                except LeaseLost as lost:
+                    log.warning("worker %s begins anew: %s", self._name, lost)
                     await self._cut_all("lost")
         finally:
-            await self._wind_up(_LAST_WORDS)
+            await self._wind_up()
 
     def drain(self, within: float) -> None:
         """Claim no more, let attempts under way end within so many seconds, and give back the rest; then `run` returns.
@@ -110,14 +111,14 @@ class Worker:
         self._grace = within
         self._wake.set()
 
-    async def _wind_up(self, within: float) -> None:
+    async def _wind_up(self) -> None:
         """Leave nothing in hand: what was not sent goes back, and the lease ends, if the store takes part within so long."""
-        await self._cut_all("stopped", within)
+        await self._cut_all("stopped", _LAST_WORDS)
         await self._cut_all("lost")
         lease, self._lease = self._lease, None
         if lease is not None:
             with suppress(StoreError, TimeoutError):  # it runs out by itself
-                async with asyncio.timeout(within):
+                async with asyncio.timeout(_LAST_WORDS):
                     await self._store.resign(lease)
 
     # ---- the lease ------------------------------------------------------------------------------
@@ -164,12 +165,16 @@ class Worker:
 
     async def _work(self) -> None:
         """Do everything that hangs on one lease."""
-        async with asyncio.TaskGroup() as parts:
-            others = [parts.create_task(part()) for part in (self._heartbeat, self._watch, self._sweep)]
-            await self._claim()
-            await self._drain()
-            for other in others:
-                other.cancel()
+        try:
+            async with asyncio.TaskGroup() as parts:
+                others = [parts.create_task(part()) for part in (self._heartbeat, self._watch, self._sweep)]
+                await self._claim()
+                await self._drain()
+                for other in others:
+                    other.cancel()
+        except BaseExceptionGroup as failures:
+            # Itself, as a group's own words say nothing of it; a lease that was lost is the least of what can have gone wrong.
+            raise min(leaves(failures), key=lambda each: isinstance(each, LeaseLost)) from None
 
     async def _claim(self) -> None:
         """Claim for the free slots, until it drains."""
@@ -194,7 +199,6 @@ class Worker:
                 errand.cut("stopped")
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._grace)
-        await self._wind_up(_LAST_WORDS)
 
     async def _take(self, free: int) -> bool:
         """Claim what there is for so many slots; return whether there was anything."""
