@@ -16,7 +16,7 @@ from comity.store.postgres.doctor import Facts, warnings
 from comity.store.postgres.faults import fault
 from comity.store.postgres.migrations import migrate, migrations
 from comity.store.postgres.store import PostgresStore
-from comity.store.records import Ended
+from comity.store.records import Ended, Retention
 from comity.testing.conformance.stage import AGAIN, LEASE, OK, claims, everything, known, new, submit, worker
 from tests.store.postgres_server import EmbeddedServer
 
@@ -173,6 +173,47 @@ async def test_of_two_processes_with_one_key_one_creates(stores):
         found = await asyncio.gather(*(store.submit([request]) for store in stores for _ in range(3)))
         assert Counter(each.outcome for (each,) in found) == {"created": 1, "replayed": 5}
         assert len({each.id for (each,) in found}) == 1
+
+
+async def test_a_lane_that_another_process_deleted_is_made_anew(postgres_stage, stores):
+    """What this process remembers of it holds no longer, also after a second time."""
+    first, second = stores
+    for turn in range(3):
+        numbers = [*await submit(first, new(turn, lane="lane")), *await submit(second, new(turn, lane="lane"))]
+        assert (await second.lane("lane")).counts.pending == 2
+        for number in numbers:
+            await first.cancel(number)
+        await first.prune(Retention(cancelled=0))
+        postgres_stage.advance(Retention().lanes + NS)
+        await submit(first, new(lane="other", origin="https://other:443"))
+        assert (await (first, second)[turn % 2].prune(Retention())).lanes == 1
+
+
+async def test_processes_that_submit_and_prune_at_a_time_lose_nothing(stores):
+    """Whoever deletes lanes has the store to itself."""
+    first, second = stores
+    lease = await second.register("worker", LEASE)
+    at_once = Retention(completed=0, failed=0, cancelled=0, keys=0, events=0, minutes=0)
+    lanes, over = 0, False
+
+    async def prune():
+        nonlocal lanes
+        while not over:
+            lanes += (await second.prune(at_once)).lanes
+
+    async def deliver():
+        nonlocal over
+        for turn in range(40):
+            found = await asyncio.gather(*(submit(first, new(each, lane=f"lane{each}")) for each in range(3)))
+            held = await claims(second, lease)
+            assert sorted(claim.id for claim in held) == sorted(number for numbers in found for number in numbers), turn
+            await asyncio.gather(*(second.cancel(claim.id) for claim in held))
+        over = True
+
+    await asyncio.gather(prune(), deliver())
+    assert lanes > 3
+    totals = await first.counts()
+    assert (totals.pending, totals.ready, totals.held) == (0, 0, 0)
 
 
 async def test_an_event_of_another_process_wakes_those_who_wait(stores):

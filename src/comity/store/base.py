@@ -161,7 +161,11 @@ class Store(Protocol):
         """Fail up to `most` deliveries whose deadline passed while they waited; return how many."""
 
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
-        """Delete up to `most` rows of each kind that are old enough, deliveries with all that belongs to them."""
+        """Delete up to `most` rows of each kind that are old enough, deliveries with all that belongs to them.
+
+        A lane that had no deliveries for `retention.lanes` goes when nothing was set for it: no pause and no limits. An origin
+        goes with its last lane, which stays as long as somebody owns the origin or it is paused, blocked or has a gap.
+        """
 
     # Operating
 

@@ -417,6 +417,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     events: int = 7 * _DAY
     minutes: int = 30 * _DAY
 
+    @property
+    def lanes(self) -> int:
+        """How long lanes are kept after their last delivery went: as long as anything may be left that names them."""
+        return max(self.events, self.minutes)
+
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many rows went; `more` says that others are old enough."""
@@ -425,4 +430,6 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keys: int
     events: int
     minutes: int
+    lanes: int
+    origins: int
     more: bool

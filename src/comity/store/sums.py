@@ -12,7 +12,8 @@ T = TypeVar("T")
 Results = list[T | Exception]
 """What came of several calls of one kind, in order; for a call that was refused the error that its caller gets."""
 
-COUNTS = ("pending", "retrying", "completed", "failed", "cancelled", "ready", "held")
+STATES = ("pending", "retrying", "completed", "failed", "cancelled")
+COUNTS = (*STATES, "ready", "held")
 _PLACE = {name: place for place, name in enumerate(COUNTS)}
 _MINUTE_NS = 60_000_000_000
 
@@ -27,16 +28,28 @@ class LaneRef(NamedTuple):
 
 
 class Known:
-    """What never changes once it is committed: numbers of lanes. Cleared whenever something is rolled back."""
+    """What is remembered of lanes: what seldom changes once it is committed. Cleared whenever something is rolled back."""
 
     def __init__(self) -> None:
         self.by_key: dict[str, LaneRef] = {}
         self.by_id: dict[int, LaneRef] = {}
+        self._generation = 0
 
     def add(self, lane: LaneRef) -> LaneRef:
         """Remember a lane."""
         self.by_key[lane.key] = self.by_id[lane.id] = lane
         return lane
+
+    def be_of(self, generation: int) -> None:
+        """Forget all of them if they were seen in another generation of the store's lanes."""
+        if generation != self._generation:
+            self.clear()
+            self._generation = generation
+
+    def forget(self, key: str) -> None:
+        """Forget a lane."""
+        if (lane := self.by_key.pop(key, None)) is not None:
+            del self.by_id[lane.id]
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -71,6 +84,10 @@ class Sums:
         changed = [(lane, counts) for lane, counts in self._counts.items() if any(counts)]
         self._counts.clear()
         return changed
+
+    def told_of(self) -> tuple[set[object], set[object]]:
+        """Return the lanes and origins that this commit's events name."""
+        return {event[2] for event in self.events}, {event[3] for event in self.events}
 
     def count(self, lane: int, name: str, change: int) -> None:
         """Change one of a lane's counts."""

@@ -23,6 +23,10 @@ RETURNING o.id, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap
 _HOLD = """
 UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3 WHERE name = $4 AND lease = $5 RETURNING id
 """
+_CHANGE_LANE = """
+UPDATE lanes SET paused = coalesce($1, paused), limits = coalesce($2, limits),
+    emptied_at = CASE WHEN emptied_at IS NOT NULL THEN $3::bigint END WHERE key = $4 RETURNING id
+"""
 
 
 async def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[list[Origin]]:
@@ -86,12 +90,7 @@ async def change_lane(
     for key, paused, limits in calls:
         before = await read_lane(transaction.db, key)
         if before is not None:
-            number = await transaction.db.fetchval(
-                "UPDATE lanes SET paused = coalesce($1, paused), limits = coalesce($2, limits) WHERE key = $3 RETURNING id",
-                paused,
-                limits,
-                key,
-            )
+            number = await transaction.db.fetchval(_CHANGE_LANE, paused, limits, transaction.now, key)
             if paused is not None and paused != before.paused:
                 transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
             if limits is not None:

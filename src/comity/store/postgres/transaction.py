@@ -12,18 +12,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comity.store.ids import Ids
-from comity.store.sums import COUNTS, Known, LaneRef, Sums
+from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
 
 _LANES = "SELECT l.id, l.key, o.id, o.name FROM lanes l JOIN origins o ON o.id = l.origin WHERE "
 _MAKE_ORIGINS = "INSERT INTO origins (name) SELECT DISTINCT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING"
 _MAKE_LANES = """
-INSERT INTO lanes (key, origin) SELECT w.key, o.id FROM unnest($1::text[], $2::text[]) w (key, origin)
+INSERT INTO lanes (key, origin, emptied_at) SELECT w.key, o.id, $3 FROM unnest($1::text[], $2::text[]) w (key, origin)
 JOIN origins o ON o.name = w.origin ORDER BY w.key ON CONFLICT DO NOTHING
 """
 _COUNT = f"""
 WITH c AS (SELECT * FROM unnest($1::bigint[], {", ".join(f"${place}::bigint[]" for place in range(2, 9))}) c (lane, {", ".join(COUNTS)})),
 counted AS (
-    UPDATE lanes l SET {", ".join(f"{name} = l.{name} + c.{name}" for name in COUNTS)}, waiting = l.ready + c.ready > 0
+    UPDATE lanes l SET {", ".join(f"{name} = l.{name} + c.{name}" for name in COUNTS)}, waiting = l.ready + c.ready > 0,
+        emptied_at = CASE WHEN {" + ".join(f"l.{name} + c.{name}" for name in STATES)} = 0 THEN $9::bigint END
     FROM c WHERE l.id = c.lane
 )
 UPDATE origins o SET live = o.live + x.live, wanted = o.live + x.live > 0 FROM (
@@ -74,7 +75,7 @@ class Transaction(Sums):
     async def make_lanes(self, lanes: dict[str, str]) -> None:
         """Make lanes, name -> origin; those that another process made meanwhile stay as they are."""
         await self.db.execute(_MAKE_ORIGINS, list(lanes.values()))
-        await self.db.execute(_MAKE_LANES, list(lanes), list(lanes.values()))
+        await self.db.execute(_MAKE_LANES, list(lanes), list(lanes.values()), self.now)
 
     async def lanes_of(self, numbers: Iterable[int]) -> dict[int, LaneRef]:
         """Return the lanes of these numbers."""
@@ -83,6 +84,13 @@ class Transaction(Sums):
             for row in await self.db.fetch(f"{_LANES} l.id = ANY($1::bigint[])", list(unknown)):
                 self._known.add(LaneRef(*row))
         return {number: self._known.by_id[number] for number in wanted}
+
+    async def forget_lanes(self, keys: Iterable[str]) -> None:
+        """Forget lanes that were deleted, and let other processes forget what they remember of lanes."""
+        for key in keys:
+            self._known.forget(key)
+        await self.db.execute("UPDATE store SET generation = generation + 1")
+        self._locked = True
 
     async def lock(self) -> None:
         """Be the next to commit: from now on lanes and origins may be changed, and no delivery be waited for."""
@@ -98,7 +106,8 @@ class Transaction(Sums):
     async def _write_changes(self) -> None:
         if changed := self.take_counts():
             await self.lock()
-            await self.db.execute(_COUNT, [lane for lane, _ in changed], *columns([counts for _, counts in changed]))
+            counts = columns([counts for _, counts in changed])
+            await self.db.execute(_COUNT, [lane for lane, _ in changed], *counts, self.now)
 
     async def write_sums(self) -> int | None:
         """Write all that was summed up; return the number of the last event, None when there was none."""

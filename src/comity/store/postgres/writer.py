@@ -33,6 +33,9 @@ gets an error has written nothing."""
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000"
 """The database's time, ns since the epoch."""
 
+_BEGUN = f"{NOW}, (SELECT generation FROM store)"  # noqa: S608 - a text of ours
+"""The time, and of which generation the store's lanes are."""
+
 _MOST = 2000
 """So many calls share a commit at most: later ones would wait too long for theirs."""
 
@@ -148,7 +151,10 @@ class Writer(Works):
             self._db = await self._place.connect()
         db = self._db
         await db.execute(_ALONE if any(work.handler in self._alone for work in works) else _TOGETHER)
-        now = self._clock(await db.fetchval(NOW))
+        now, generation = await db.fetchrow(_BEGUN)
+        # Lanes are changed by who is alone, so what is right now is right until the commit.
+        self._known.be_of(generation)
+        now = self._clock(now)
         transaction = Transaction(db, now=now, ageing=self._ageing, ids=self._ids, known=self._known)
         results = await self._carried_out(transaction, works)
         last = await transaction.write_sums()

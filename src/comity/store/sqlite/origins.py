@@ -80,8 +80,9 @@ def change_lane(transaction: Transaction, calls: list[tuple[str, bool | None, by
         before = read_lane(transaction.db, key)
         if before is not None:
             transaction.db.execute(
-                "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits) WHERE key = ?",
-                (paused, limits, key),
+                "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits), "
+                "emptied_at = CASE WHEN emptied_at IS NOT NULL THEN ? END WHERE key = ?",
+                (paused, limits, transaction.now, key),
             )
             number = transaction.new_lane(key, before.origin.name).id
             if paused is not None and paused != before.paused:

@@ -16,6 +16,15 @@ _OLD = {
     "events": "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at <= ? AND seq < (SELECT max(seq) FROM events) ORDER BY seq LIMIT ?)",
     "minutes": "DELETE FROM minutes WHERE (began_at, lane) IN (SELECT began_at, lane FROM minutes WHERE began_at <= ? LIMIT ?)",
 }
+# The first lane of an origin stays until that may go too, so that no origin is left without a lane.
+_IDLE = """
+SELECT l.id, l.key, l.origin FROM lanes l INDEXED BY lanes_idle JOIN origins o ON o.id = l.origin
+WHERE l.emptied_at IS NOT NULL AND l.emptied_at <= ? AND l.paused = 0 AND l.limits = x'7b7d' AND (
+    o.lease IS NULL AND o.gap = 0 AND max(o.paused_until, o.blocked_until) <= ?
+    OR EXISTS (SELECT 1 FROM lanes f WHERE f.origin = l.origin AND f.id < l.id)
+) ORDER BY l.emptied_at LIMIT ?
+"""
+_BARE = "DELETE FROM origins WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM lanes WHERE origin = ?1)"
 
 
 def prune(transaction: Transaction, calls: list[tuple[Retention, int]]) -> Results[Pruned]:
@@ -36,5 +45,24 @@ def _prune(transaction: Transaction, retention: Retention, most: int) -> Pruned:
     for table in ("attempts", "answers", "payloads", "deliveries"):
         db.executemany(f"DELETE FROM {table} WHERE n = ?", numbers)  # noqa: S608 - names of ours
     gone = {kind: db.execute(text, (now - getattr(retention, kind), most)).rowcount for kind, text in _OLD.items()}
+    if max(gone.values()) < most:
+        # Nothing old is left, so nothing that could name one of them.
+        gone["lanes"], gone["origins"] = _prune_lanes(transaction, now - retention.lanes, most)
     more = max(len(rows), *gone.values()) >= most
-    return Pruned(deliveries=len(rows), more=more, **gone)
+    return Pruned(deliveries=len(rows), more=more, **{"lanes": 0, "origins": 0} | gone)
+
+
+def _prune_lanes(transaction: Transaction, before: int, most: int) -> tuple[int, int]:
+    """Delete lanes that nobody used since, and the origins to which then none leads; return how many of both."""
+    db = transaction.db
+    transaction.write_counts()
+    # The last event stays, and its names with it.
+    last = db.execute("SELECT lane, origin FROM events ORDER BY seq DESC LIMIT 1").fetchone() or (None, None)
+    told = [{each, *others} for each, others in zip(last, transaction.told_of(), strict=True)]
+    found = db.execute(_IDLE, (before, transaction.now, most)).fetchall()
+    idle = [(lane, key, origin) for lane, key, origin in found if lane not in told[0] and origin not in told[1]]
+    for _, key, _ in idle:
+        transaction.forget_lane(key)
+    db.executemany("DELETE FROM lanes WHERE id = ?", [(lane,) for lane, _, _ in idle])
+    origins = {(origin,) for _, _, origin in idle}
+    return len(idle), db.executemany(_BARE, sorted(origins)).rowcount if origins else 0

@@ -6,9 +6,13 @@ import sqlite3
 from collections import defaultdict
 
 from comity.store.ids import Ids
-from comity.store.sums import COUNTS, Known, LaneRef, Sums
+from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
 
-_COUNT = f"UPDATE lanes SET {', '.join(f'{name} = {name} + ?' for name in COUNTS)} WHERE id = ?"  # noqa: S608 - names of ours
+_COUNT = f"""
+UPDATE lanes SET {", ".join(f"{name} = {name} + ?" for name in COUNTS)},
+    emptied_at = CASE WHEN {" + ".join(STATES)} + ? = 0 THEN ? END WHERE id = ?
+"""  # noqa: S608 - names of ours
+_MAKE_LANE = "INSERT INTO lanes (key, origin, emptied_at) SELECT ?, id, ? FROM origins WHERE name = ?"
 _LIVE = "UPDATE origins SET live = live + ? WHERE id = ?"
 _EVENT = "INSERT INTO events (at, kind, lane, origin, delivery, attempt, status, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _MINUTE = """
@@ -45,10 +49,14 @@ class Transaction(Sums):
         """Return the lane of this name, made when there is none."""
         if (found := self.lane(key)) is None:
             self.db.execute("INSERT INTO origins (name) VALUES (?) ON CONFLICT DO NOTHING", (origin,))
-            self.db.execute("INSERT INTO lanes (key, origin) SELECT ?, id FROM origins WHERE name = ?", (key, origin))
+            self.db.execute(_MAKE_LANE, (key, self.now, origin))
             found = self._find("key", key)
             assert found is not None
         return found
+
+    def forget_lane(self, key: str) -> None:
+        """Forget a lane that was deleted."""
+        self._known.forget(key)
 
     def lane_of(self, number: int) -> LaneRef:
         """Return the lane of this number."""
@@ -65,10 +73,11 @@ class Transaction(Sums):
 
     def write_counts(self) -> None:
         """Write the counts so far, for whoever reads them inside this transaction."""
-        changed = [(*counts, lane) for lane, counts in self.take_counts()]
-        self.db.executemany(_COUNT, changed)
+        changed = self.take_counts()
+        every = [(*counts, sum(counts[: len(STATES)]), self.now, lane) for lane, counts in changed]
+        self.db.executemany(_COUNT, every)
         live: defaultdict[int, int] = defaultdict(int)
-        for pending, retrying, *_, lane in changed:
+        for lane, (pending, retrying, *_) in changed:
             live[self.lane_of(lane).origin] += pending + retrying
         self.db.executemany(_LIVE, [(change, origin) for origin, change in live.items() if change])
 

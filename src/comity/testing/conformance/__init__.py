@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from comity.testing.conformance.crashes import Crashes
 from comity.testing.conformance.fences import Fences
+from comity.testing.conformance.idle import Idle
 from comity.testing.conformance.keys import Keys
 from comity.testing.conformance.lanes import Lanes
 from comity.testing.conformance.life import Life
@@ -23,5 +24,5 @@ from comity.testing.conformance.walk import Walk
 __all__ = ["Stage", "StoreConformance"]
 
 
-class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Walk):
+class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Walk):
     """All of them."""
