@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,9 @@ import asyncpg
 import pytest
 
 from comity.service import AsyncServiceClient
+from comity.store.records import NewDelivery
+from comity.store.sqlite.migrations import migrate
+from comity.store.sqlite.store import SqliteStore
 from comity.testing.upstream import Upstream
 from tests.bulk.harness import comity, started
 
@@ -138,8 +142,6 @@ def test_what_cannot_be_served_is_refused_with_the_reason(tmp_path, arguments, c
 
 def test_an_older_store_waits_for_its_migration(tmp_path):
     """NP-034: a schema changes only by explicit migrations."""
-    from comity.store.sqlite.migrations import migrate
-
     migrate(tmp_path / "comity.db", to=1)
     done = comity("serve", "--port", "0", cwd=tmp_path)
     assert (done.returncode, "migrate" in done.stderr) == (1, True)
@@ -152,6 +154,39 @@ def test_a_worker_alone_works_until_it_is_stopped(tmp_path):
         assert "made the store" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "worker"])
+def test_a_second_signal_cuts_the_end_short(tmp_path, upstream, command):
+    """WC-05: what was being sent has an end in the store, and is ready for whoever comes next."""
+    migrate(tmp_path / "comity.db")
+    delivery = asyncio.run(handed_in(tmp_path / "comity.db", f"{upstream.url}/hang"))
+    arguments = ("--allow", "127.0.0.0/8", "--drain", "10m", *(("--port", "0") if command == "serve" else ()))
+    with started(command, *arguments, cwd=tmp_path) as process:
+        upstream.wait_until(lambda up: len(up.log) == 1)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)  # another one: the same twice may come as one
+        assert process.wait(60) in {130, 143}
+    found, (attempt,) = asyncio.run(seen(tmp_path / "comity.db", delivery))
+    assert (found.state, found.sending, attempt.sent) == ("retrying", False, "maybe")
+    assert attempt.ended_at is not None
+
+
+async def handed_in(path, url):
+    store = SqliteStore(path)
+    new = NewDelivery(
+        origin=url.rpartition("/")[0], method="POST", url=url, headers=b"{}", options=b"{}", max_attempts=6
+    )
+    (made,) = await store.submit([new])
+    await store.close()
+    return made.id
+
+
+async def seen(path, delivery):
+    store = SqliteStore(path)
+    found = await store.get(delivery), await store.attempts(delivery)
+    await store.close()
+    return found
 
 
 def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):

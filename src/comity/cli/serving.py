@@ -29,7 +29,8 @@ def serve(*, settings: dict[str, Any]) -> None:
     """Run the durable delivery service: the API and a worker in one process.
 
     A SQLite file that is not there is made; a store that is older waits for `comity migrate`. The first line of output is a JSON
-    object with url and port. Ctrl-C or SIGTERM stops it: no more is taken in, and what is being sent may finish.
+    object with url and port. Ctrl-C or SIGTERM stops it: no more is taken in, and what is being sent may finish; a second one
+    cuts that short.
     """
     _run("serve", lambda: _serve(settings), settings)
 
@@ -115,12 +116,12 @@ async def _serve(settings: Mapping[str, Any]) -> None:
     from comity.web.server import serving
     from comity.web.shared import Room, Shared
 
-    tokens, guard, stopped = tokens_of(settings), guard_of(settings), _asked_to_stop()
+    tokens, guard, stop = tokens_of(settings), guard_of(settings), _Stop()
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
         feed = await opened.enter_async_context(Feed(store))
         # The API is left first: what it took in meanwhile is on the disk, and the worker has time for what is on the way.
-        service = await opened.enter_async_context(_service(store, guard, settings))
+        service = await opened.enter_async_context(_service(store, guard, settings, stop))
         shared = Shared(
             store=store,
             guard=guard,
@@ -131,18 +132,20 @@ async def _serve(settings: Mapping[str, Any]) -> None:
             retention=_retention(settings),
         )
         app = create_app(shared)
-        where = serving(app, host=settings["host"], port=settings["port"], before_end=feed.stop)
+        where = serving(app, host=settings["host"], port=settings["port"], before_end=feed.stop, hurried=stop.hurried)
         url = await opened.enter_async_context(where)
         # Flushed: who started this process reads the line through a pipe before sending anything.
         print(json.dumps({"url": url, "port": int(url.rpartition(":")[2])}), flush=True)
-        await _until(stopped, service)
+        await _until(stop.asked, service)
+    stop.check()
 
 
 async def _work(settings: Mapping[str, Any]) -> None:
-    guard, stopped = guard_of(settings), _asked_to_stop()
+    guard, stop = guard_of(settings), _Stop()
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
-        await _until(stopped, await opened.enter_async_context(_service(store, guard, settings)))
+        await _until(stop.asked, await opened.enter_async_context(_service(store, guard, settings, stop)))
+    stop.check()
 
 
 async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
@@ -157,7 +160,7 @@ async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
     return store
 
 
-def _service(store: Store, guard: Guard, settings: Mapping[str, Any]) -> Service:
+def _service(store: Store, guard: Guard, settings: Mapping[str, Any], stop: _Stop) -> Service:
     from comity.policy.timeouts import Timeout
     from comity.service.service import Service
     from comity.service.worker import DEFAULT, WorkerOptions
@@ -172,6 +175,7 @@ def _service(store: Store, guard: Guard, settings: Mapping[str, Any]) -> Service
         keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],
         retention=_retention(settings),
         drain=settings["drain"],
+        hurried=stop.hurried,
     )
 
 
@@ -183,14 +187,34 @@ def _retention(settings: Mapping[str, Any]) -> Retention:
     return Retention(completed=ended, cancelled=ended, failed=failed)
 
 
-def _asked_to_stop() -> asyncio.Event:
-    """Return what is set when a signal asks for the end."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    if sys.platform != "win32":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
-    return stopped
+class _Stop:
+    """What signals ask for: the first the end, the second that it comes at once.
+
+    Attributes:
+        asked, hurried: set by them.
+    """
+
+    def __init__(self) -> None:
+        self.asked, self.hurried = asyncio.Event(), asyncio.Event()
+        self._code = 0
+        if sys.platform != "win32":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._heard, number)
+
+    def check(self) -> None:
+        """Make the exit code tell of an end that was cut short.
+
+        Raises:
+            typer.Exit: there was a second signal.
+        """
+        if self.hurried.is_set():
+            raise typer.Exit(self._code)
+
+    def _heard(self, number: int) -> None:
+        if self.asked.is_set():
+            self._code = 128 + number
+            self.hurried.set()
+        self.asked.set()
 
 
 async def _until(stopped: asyncio.Event, service: Service) -> None:

@@ -40,6 +40,7 @@ class Service:
         keep: bytes of an answer's body that are kept.
         retention: how long things are kept.
         drain: seconds that attempts under way have to end in when the block is left.
+        hurried: cuts that short, when it is set.
         transport: what sends; the default one, with the guard.
         clock: what time it is.
 
@@ -63,13 +64,14 @@ class Service:
         patience: int = PATIENCE,
         retention: Retention | None = None,
         drain: float = 30.0,
+        hurried: asyncio.Event | None = None,
         transport: Transport | None = None,
         clock: Clock = MONOTONIC,
     ) -> None:
         options = worker or WorkerOptions()
         signer = Signer(secrets) if secrets else None
         self._transport = transport or AiohttpTransport(guard=guard or Guard())
-        self._drain = drain
+        self._drain, self._hurried = drain, hurried or asyncio.Event()
         self._setting = Setting(
             store=store,
             transport=self._transport,
@@ -99,11 +101,14 @@ class Service:
         self._leaving = True
         if self._worker is not None:
             self._worker.drain(self._drain)
+        hurried = asyncio.create_task(self._hurried.wait())
         try:
             # The worker first: what it says at its end is worth more with the others still there.
-            await asyncio.wait((self._working,), timeout=self._drain + _AFTERWARDS)
+            awaited = (self._working, hurried)
+            await asyncio.wait(awaited, timeout=self._drain + _AFTERWARDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (self._working, self._keeping):
+            # Cancelled, the worker cuts short what is under way, tells the store so, and gives back the rest.
+            for task in (hurried, self._working, self._keeping):
                 task.cancel()
             ends = await asyncio.gather(self._working, self._keeping, return_exceptions=True)
             await self._transport.aclose()

@@ -28,7 +28,13 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, *, host: str, port: int, grace: float = 10.0, before_end: Callable[[], None] | None = None
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    grace: float = 10.0,
+    before_end: Callable[[], None] | None = None,
+    hurried: asyncio.Event | None = None,
 ) -> AsyncIterator[str]:
     """Serve an application for the length of a block; give its URL.
 
@@ -40,6 +46,7 @@ async def serving(
         port: where; 0 takes a free one.
         grace: seconds that answers may still take at the end.
         before_end: told that it ends, so that long answers can be cut short.
+        hurried: cuts that short, when it is set.
 
     Raises:
         CannotListen: on this address.
@@ -65,8 +72,15 @@ async def serving(
         if before_end is not None:
             before_end()
         server.should_exit = True
+        hurry = asyncio.create_task(_hurry(server, hurried or asyncio.Event()))
         await running
+        hurry.cancel()
         listener.close()
+
+
+async def _hurry(server: uvicorn.Server, hurried: asyncio.Event) -> None:
+    await hurried.wait()
+    server.force_exit = True
 
 
 def _listen(host: str, port: int) -> socket.socket:
