@@ -13,7 +13,7 @@ run: .venv/.base ## Send the sample, 300 requests under two limits, to a server 
 test: .venv/.dev ## Run the tests with coverage
 	@scripts/test
 
-chaos: .venv/.dev ## Kill a service's worker 100 times and look at its books
+chaos: .venv/.dev ## Kill a service's processes 100 times on each store and look at its books
 	@COMITY_KILLS=100 scripts/test tests/service/test_kills.py -q
 
 check: .venv/.dev ## Lint, types, import contracts, generated docs, the wheel

@@ -86,6 +86,11 @@ def _path(given: str, option: str) -> Path:
     return Path(_text(given, option)).expanduser()
 
 
+def _lease(given: str, option: str) -> float:
+    # Renewed three times in this time, over a network and a disk that may be slow.
+    return required(given, option, minimum=1.0)
+
+
 def _log(given: str, option: str) -> str:
     check_choice(given, option, ("text", "json", "off"))
     return given
@@ -155,6 +160,10 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         name="callback_secrets", default=None, unit="whsec_...", group="worker", read=_text, several=True, secret=True,
         text="What callbacks are signed with, the newest first; without it there are no callbacks.",
+    ),
+    Setting(
+        name="lease", default="30s", unit="D", group="worker", read=_lease,
+        text="When a worker falls silent for so long, others take over what it held.",
     ),
     Setting(
         name="drain", default="30s", unit="D", group="worker", read=required,

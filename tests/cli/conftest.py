@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.store.conftest import postgres
+from tests.store.conftest import database, postgres
 
-__all__ = ["postgres"]
+__all__ = ["database", "postgres"]

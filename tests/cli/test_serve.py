@@ -6,11 +6,8 @@ import asyncio
 import json
 import os
 import signal
-import uuid
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
 
 from comity.service import AsyncServiceClient
@@ -205,17 +202,6 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
         "warning",
     )
     assert "hunter2" not in ill.stdout
-
-
-@pytest.fixture
-async def database(postgres):
-    """A database of its own, as a URL."""
-    name = f"test_{uuid.uuid4().hex}"
-    server = await asyncpg.connect(postgres)
-    await server.execute(f"CREATE DATABASE {name}")
-    yield urlsplit(postgres)._replace(path=f"/{name}").geturl()
-    await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await server.close()
 
 
 async def test_an_api_and_workers_share_a_postgres_database(tmp_path, upstream, database):

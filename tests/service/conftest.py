@@ -1,4 +1,4 @@
-"""What touches the wire is tested on both event loops."""
+"""What touches the wire is tested on both event loops; kills need a Postgres server, as the tests of stores do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import asyncio
 
 import pytest
 import uvloop
+
+from tests.store.conftest import database, postgres
+
+__all__ = ["database", "postgres"]
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ON_THE_WIRE = {"test_guard"}

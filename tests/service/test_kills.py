@@ -1,146 +1,108 @@
-"""Kills: a worker's process that is killed at random loses nothing, ends nothing twice and explains every repetition.
+"""Kills: processes of a service that are killed at random lose nothing, end nothing twice and explain every repetition.
 
 COMITY_KILLS says how many kills there are (10); COMITY_SEED makes them come at the same moments again, as far as a kill can.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
-import sqlite3
-import subprocess
-import sys
-import threading
 from collections import Counter
-from contextlib import closing, suppress
-from pathlib import Path
 
-from comity.store.sqlite.migrations import migrate
-from comity.store.transitions import MOST_CRASHES
+import pytest
+
+from comity.service.client import AsyncServiceClient
+from comity.service.stores import migrate_store
 from comity.testing.upstream import Upstream
-from tests.service.victim import DEADLY, delivery
+from tests.service.books import ALIVE, Books, opened
+from tests.service.fleet import fleet
+from tests.service.load import load
 
 KILLS = int(os.environ.get("COMITY_KILLS", "10"))
 SEED = int(os.environ.get("COMITY_SEED", "0"))
 PER_KILL = 40
 """So many deliveries for each kill: about as many as are under way in one life."""
 
-VICTIM = Path(__file__).with_name("victim.py")
+LATEST = 0.5
+"""Some kills do not wait for anything to arrive, but come so many seconds after the one before at the latest."""
+
+OPTIONS = ("--allow", "127.0.0.0/8", "--lease", "1s", "--slots", "32", "--concurrency", "16", "--rate", "1000/s")
 
 
-class Life:
-    """One life of the victim; its output is read in a thread, so that it never waits for its reader."""
-
-    def __init__(self, path, url, count, *more):
-        command = [sys.executable, str(VICTIM), str(path), url, str(count), *more]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.acknowledged, self.errors = set(), ""
-        self._readers = [threading.Thread(target=each) for each in (self._read, self._complain)]
-        for each in self._readers:
-            each.start()
-
-    def _read(self):
-        self.acknowledged.update(line.strip() for line in self.process.stdout if line.endswith("\n"))
-
-    def _complain(self):
-        self.errors = self.process.stderr.read()
-
-    def outlive(self, upstream, arrivals):
-        """Wait until so many more requests have arrived; return whether they did."""
-        most = len(upstream.log) + arrivals
-        with suppress(TimeoutError):
-            upstream.wait_until(lambda up: len(up.log) >= most, 60)
-        return len(upstream.log) >= most
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
-        self.process.kill()
-        self.process.wait(60)
-        for each in self._readers:
-            each.join()
-        self.process.stdout.close()
-        self.process.stderr.close()
+@pytest.fixture
+def sqlite(tmp_path):
+    return f"sqlite:///{tmp_path / 'store.db'}"
 
 
-def test_a_killed_worker_loses_nothing_and_ends_nothing_twice(tmp_path):
-    """WC-01, WC-05, NP-027..029, BK-01: every acknowledged id comes to an end, with as many attempts as there are rows.
+@pytest.fixture(params=["sqlite", "database"], ids=["sqlite", "postgres"])
+def store(request):
+    """The URL of an empty store."""
+    return request.getfixturevalue(request.param)
 
-    What arrived more often than its attempts have an outcome arrived in an attempt that reads `unknown`.
+
+async def ended(api, numbers):
+    """Wait until all have come to their ends."""
+    for number in numbers:
+        while (await api.get(number, wait=60))["status"] in ALIVE:
+            pass
+
+
+async def moment(upstream, chance):
+    """Wait for the next kill's."""
+    if chance.random() < 0.25:
+        await asyncio.sleep(chance.uniform(0, LATEST))
+    else:
+        most = len(upstream.log) + chance.randrange(1, PER_KILL)
+        await upstream.until(lambda up: len(up.log) >= most, 60)
+
+
+async def test_a_service_that_is_killed_loses_nothing_and_ends_nothing_twice(tmp_path, store):
+    """WC-01, WC-05, NP-027..029, DD-03, BK-01: the API, its worker and workers beside it, which SQLite has not.
+
+    Every id that was told comes to an end, with as many attempts as there are rows; what arrived more often than its attempts
+    have an outcome arrived in an attempt that reads `unknown`.
     """
-    path, count, chance = tmp_path / "store.sqlite", KILLS * PER_KILL, random.Random(SEED)
-    migrate(path)
-    acknowledged = set()
-    with Upstream() as upstream:
-        for _ in range(KILLS):
-            with Life(path, upstream.url, count) as life:
-                reached = life.outlive(upstream, chance.randrange(1, PER_KILL))
-                life.process.kill()
-            acknowledged |= life.acknowledged
-            assert reached, life.errors
-            assert "Traceback" not in life.errors, life.errors
-            check_books(path)
-        with Life(path, upstream.url, count) as life:
-            assert life.process.wait(30 + count / 20) == 0, life.errors
-        acknowledged |= life.acknowledged
-        assert len(acknowledged) == count
-        check_books(path)
-        check_ends(path, acknowledged, Counter(each.target for each in upstream.log), upstream.url)
+    chance, books, alone = random.Random(SEED), Books(), store.startswith("sqlite")
+    await migrate_store(store)
+    with Upstream() as upstream, fleet(tmp_path, store, *OPTIONS) as ships:
+        living = [(start, start()) for start in ([ships.serve] if alone else [ships.serve, ships.worker])]
+        async with load(ships.url, upstream.url) as some:
+            for _ in range(KILLS):
+                some.allow(PER_KILL)
+                await moment(upstream, chance)
+                start, victim = living.pop(chance.randrange(len(living)))
+                victim.kill()
+                async with opened(store) as looked_at:
+                    await books.look(looked_at)
+                living.append((start, start()))
+        async with AsyncServiceClient(ships.url) as api:
+            await ended(api, some.acknowledged.values())
+            await ended(api, [each["id"] for state in ALIVE async for each in api.deliveries(status=state)])
+        for _, each in living:
+            await each.stop()
+        assert "Traceback" not in ships.told, ships.told
+        async with opened(store) as looked_at:
+            stored = {each for each in some.acknowledged.values() if await looked_at.get(each)}
+            assert stored == set(some.acknowledged.values())
+            assert len(stored) == len(some.acknowledged) > KILLS
+            await books.close(looked_at, Counter(upstream.url + each.target for each in upstream.log))
 
 
-def check_books(path):
-    """Counted attempts are rows, and counted lanes are deliveries, at any moment."""
-    with closing(sqlite3.connect(path)) as db:
-        different = db.execute(
-            "SELECT d.id, d.attempts, count(a.number) FROM deliveries d LEFT JOIN attempts a ON a.n = d.n "
-            "GROUP BY d.n HAVING d.attempts <> count(a.number)"
-        ).fetchall()
-        assert different == []
-        alive, counted = db.execute(
-            "SELECT (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying')), "
-            "(SELECT coalesce(sum(pending + retrying), 0) FROM lanes)"
-        ).fetchone()
-        assert alive == counted
-
-
-def check_ends(path, acknowledged, arrivals, url):
-    with closing(sqlite3.connect(path)) as db:
-        rows = db.execute("SELECT n, id, state, url, mode, reason FROM deliveries").fetchall()
-        assert {row[1] for row in rows} == acknowledged
-        for n, number, state, target, mode, reason in rows:
-            decisions = Counter(
-                word for (word,) in db.execute("SELECT decision FROM attempts WHERE n = ? AND sent <> 'no'", (n,))
-            )
-            once = mode == "at_most_once"
-            # One that was under way at six kills in a row is held to be what kills.
-            allowed = {"outcome unknown"} if once else {"poison"} if decisions["unknown"] > MOST_CRASHES else set()
-            assert state == "completed" or reason in allowed, (number, state, reason, decisions)
-            assert decisions["completed"] == (state == "completed"), (number, decisions)
-            assert decisions["sending"] == 0
-            arrived, unknown = arrivals[target.removeprefix(url)], decisions["unknown"]
-            known = decisions.total() - unknown
-            assert known <= arrived <= known + unknown, (number, arrived, decisions)
-            assert not once or arrived <= 1
-    assert len(rows) == len({delivery(n, url).url for n in range(len(rows))})
-
-
-def test_what_kills_its_workers_is_given_up_and_the_others_are_delivered(tmp_path):
+async def test_what_kills_its_workers_is_given_up_and_the_others_are_delivered(tmp_path, sqlite):
     """PO-01: after 3 deaths it is failed, its worker lost; the attempt is counted before it starts."""
-    path = tmp_path / "store.sqlite"
-    migrate(path)
-    with Upstream() as upstream:
-        lives = 0
-        for _ in range(10):
-            with Life(path, upstream.url, 20, "deadly") as life:
-                ended = life.process.wait(60)
-            lives += 1
-            if ended == 0:
-                break
-            assert ended == DEADLY, life.errors
-        assert lives == 4
-        with closing(sqlite3.connect(path)) as db:
-            told = db.execute("SELECT state, reason, attempts FROM deliveries WHERE url LIKE '%/ok/deadly'").fetchall()
-            assert told == [("failed", "worker lost", 3)]
-            others = "state = 'completed' OR (mode = 'at_most_once' AND reason = 'outcome unknown')"
-            assert db.execute(f"SELECT count(*) FROM deliveries WHERE {others}").fetchone() == (20,)
+    with Upstream() as upstream, fleet(tmp_path, sqlite, *OPTIONS) as ships:
+        living = ships.serve()
+        async with AsyncServiceClient(ships.url) as api:
+            url = upstream.url + "/flaky/deadly?fail=9&code=hang"
+            deadly = await api.submit(url, max_retries=2, backoff_ms=100)
+            others = [await api.submit(f"{upstream.url}/ok/{n}") for n in range(20)]
+            for deaths in range(1, 4):
+                await upstream.until(lambda up, deaths=deaths: len(up.arrivals("/flaky/deadly")) == deaths, 60)
+                living.kill()
+                living = ships.serve()
+            await ended(api, [each["id"] for each in (deadly, *others)])
+            told = await api.get(deadly["id"])
+            assert (told["status"], told["reason"], told["attemptCount"]) == ("failed", "worker lost", 3)
+            assert {(await api.get(each["id"]))["status"] for each in others} == {"completed"}
+        await living.stop()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import uuid
+from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from tests.store.postgres_server import RUNNING, EmbeddedServer, answers
@@ -19,6 +22,17 @@ def postgres():
     server = EmbeddedServer()
     yield server.dsn
     server.remove()
+
+
+@pytest.fixture
+async def database(postgres):
+    """A database of its own, as a URL: the schema of a URL's store is always the same."""
+    name = f"test_{uuid.uuid4().hex}"
+    server = await asyncpg.connect(postgres)
+    await server.execute(f"CREATE DATABASE {name}")
+    yield urlsplit(postgres)._replace(path=f"/{name}").geturl()
+    await server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await server.close()
 
 
 @pytest.fixture

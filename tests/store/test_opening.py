@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from urllib.parse import urlsplit, urlunsplit
-
-import asyncpg
 import pytest
 
 from comity.errors import OptionsError
@@ -25,18 +21,6 @@ async def stored(url):
 
 async def test_a_file_is_made_and_opened(tmp_path):
     assert await stored(f"sqlite:///{tmp_path / 'x.db'}")
-
-
-@pytest.fixture
-async def database(postgres):
-    """A database of its own, as the schema of a URL's store is always the same."""
-    name = f"opening_{uuid.uuid4().hex}"
-    db = await asyncpg.connect(postgres)
-    await db.execute(f"CREATE DATABASE {name}")
-    place = urlsplit(postgres)
-    yield urlunsplit(place._replace(path=f"/{name}"))
-    await db.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    await db.close()
 
 
 async def test_a_postgres_database_is_made_and_opened(database):

@@ -162,6 +162,7 @@ async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
 
 def _service(store: Store, guard: Guard, settings: Mapping[str, Any], stop: _Stop) -> Service:
     from comity.policy.timeouts import Timeout
+    from comity.policy.units import seconds
     from comity.service.service import Service
     from comity.service.worker import DEFAULT, WorkerOptions
 
@@ -170,7 +171,7 @@ def _service(store: Store, guard: Guard, settings: Mapping[str, Any], stop: _Sto
         store,
         guard=guard,
         secrets=settings["callback_secrets"],
-        worker=WorkerOptions(slots=settings["slots"], policy=policy),
+        worker=WorkerOptions(slots=settings["slots"], policy=policy, lease=seconds(settings["lease"])),
         timeout=None if settings["timeout"] is None else Timeout.of(settings["timeout"]),
         keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],
         retention=_retention(settings),
