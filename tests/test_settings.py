@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -89,9 +90,33 @@ def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
 
 
 def test_a_secret_has_no_flag_and_is_not_told(tmp_path):
-    assert [row.flag for row in TABLE if row.secret] == [None, None]
+    assert [row.flag for row in TABLE if row.secret] == [None, None, None]
     found = resolve(rows("client"), sources(tmp_path, environ={"COMITY_TOKEN": "hunter2"}))
     assert found["token"] == "hunter2"
+
+
+KEY = bytes(range(32))
+
+
+@pytest.mark.parametrize("text", [KEY.hex(), KEY.hex().upper(), b64encode(KEY).decode(), f" {KEY.hex()} "])
+def test_a_key_is_32_bytes_in_base64_or_hex(tmp_path, text):
+    found = resolve(rows("worker"), sources(tmp_path, environ={"COMITY_ENCRYPTION_KEYS": text}))
+    assert found["encryption_keys"] == [KEY]
+
+
+@pytest.mark.parametrize("text", ["hunter2", KEY.hex()[:-2], b64encode(KEY[:-1]).decode(), "é" * 44, f"{KEY.hex()},x"])
+def test_what_is_no_key_is_refused_without_being_shown(tmp_path, text):
+    with pytest.raises(OptionsError, match="openssl rand -base64 32") as refused:
+        resolve(rows("worker"), sources(tmp_path, environ={"COMITY_ENCRYPTION_KEYS": text}))
+    assert text not in str(refused.value)
+    assert str(refused.value).startswith("COMITY_ENCRYPTION_KEYS")
+
+
+def test_secret_headers_are_names(tmp_path):
+    found = resolve(rows("worker"), sources(tmp_path, environ={"COMITY_SECRET_HEADERS": "X-Customer, X-Tenant"}))
+    assert found["secret_headers"] == ["X-Customer", "X-Tenant"]
+    with pytest.raises(OptionsError, match=r"^--secret-headers='a b'"):
+        resolve(rows("worker"), sources(tmp_path, flags={"secret_headers": ["a b"]}))
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from comity.errors import OptionsError
 from comity.policy.naming import check_choice, check_names
 from comity.policy.rate import Rate
+from comity.policy.token import is_token
 from comity.policy.units import duration, parse_integer, required, size
 
 PREFIX = "COMITY_"
@@ -23,6 +25,7 @@ PREFIX = "COMITY_"
 Group = Literal["store", "api", "worker", "client", "log"]
 """What a setting is about; a command takes those of the groups that it needs."""
 
+_HEX = re.compile(r"[0-9A-Fa-f]{64}")
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -89,6 +92,24 @@ def _path(given: str, option: str) -> Path:
 def _lease(given: str, option: str) -> float:
     # Renewed three times in this time, over a network and a disk that may be slow.
     return required(given, option, minimum=1.0)
+
+
+def _key(given: str, option: str) -> bytes:
+    text = given.strip()
+    try:
+        key = bytes.fromhex(text) if _HEX.fullmatch(text) else b64decode(text, validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        allowed = "32 random bytes in base64 or hex, such as `openssl rand -base64 32` prints"
+        raise OptionsError(option, None, allowed, secret=True)
+    return key
+
+
+def _header(given: str, option: str) -> str:
+    if not is_token(given.strip()):
+        raise OptionsError(option, given, "the name of a header, such as X-Customer-Key")
+    return given.strip()
 
 
 def _log(given: str, option: str) -> str:
@@ -164,6 +185,14 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         name="lease", default="30s", unit="D", group="worker", read=_lease,
         text="When a worker falls silent for so long, others take over what it held.",
+    ),
+    Setting(
+        name="encryption_keys", default=None, unit="KEY", group="worker", read=_key, several=True, secret=True,
+        text="What headers that hold secrets are stored under, the newest first: 32 random bytes each, in base64 or hex.",
+    ),
+    Setting(
+        name="secret_headers", default=None, unit="NAME", group="worker", read=_header, several=True,
+        text="Headers that hold secrets, besides those whose names say so.",
     ),
     Setting(
         name="drain", default="30s", unit="D", group="worker", read=required,

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from base64 import b64encode
 from contextlib import contextmanager
 
 import pytest
@@ -20,7 +21,7 @@ from tests.bulk.harness import comity, started
 
 @pytest.fixture
 def upstream():
-    with Upstream() as server:
+    with Upstream(capture=True) as server:
         yield server
 
 
@@ -189,6 +190,7 @@ async def seen(path, delivery):
 def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
     well = comity("doctor", cwd=tmp_path)
     assert (well.returncode, "error" in well.stdout) == (0, False)
+    assert "warning  encryption: headers that hold secrets are stored in the clear" in well.stdout
     (tmp_path / "comity.db").write_bytes(b"no database at all, but long enough to be looked at" * 20)
     (tmp_path / "tokens").write_text("me admin 0123456789abcdef\n")
     (tmp_path / "tokens").chmod(0o644)
@@ -202,6 +204,34 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
         "warning",
     )
     assert "hunter2" not in ill.stdout
+
+
+def test_secrets_are_stored_under_a_key_and_the_doctor_knows_which_is_missed(tmp_path, upstream):
+    """What the service can be told of keys; a wrong one loses nothing."""
+    old, new = (os.urandom(32).hex(), b64encode(os.urandom(32)).decode())
+    with served(tmp_path, COMITY_ENCRYPTION_KEYS=old) as (process, env):
+        sent = ("-H", "Authorization: Bearer hunter2")
+        (done,) = lines(comity("submit", f"{upstream.url}/ok/1", *sent, "--wait", env=env))
+        lines(comity("submit", f"{upstream.url}/ok/2", *sent, "--delay", "1h", env=env))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert done["status"] == "completed"
+    assert dict(upstream.arrivals("/ok/1")[0].headers)["Authorization"] == "Bearer hunter2"
+    assert not any(b"hunter2" in each.read_bytes() for each in tmp_path.glob("comity.db*"))
+
+    def doctor(**environ):
+        done = comity("doctor", cwd=tmp_path, env=os.environ | environ)
+        assert old not in done.stdout
+        return done.returncode, [line for line in done.stdout.splitlines() if " encryption: " in line]
+
+    code, (how, missed) = doctor(COMITY_ENCRYPTION_KEYS=new)
+    assert (code, how.split()[0], missed.split()[0]) == (1, "ok", "error")
+    assert "at least 1 deliveries wait" in missed
+    assert doctor()[0] == 1
+    code, (how,) = doctor(COMITY_ENCRYPTION_KEYS=f"{new},{old}")
+    assert (code, "open what is older" in how) == (0, True)
+    bad = comity("doctor", cwd=tmp_path, env=os.environ | {"COMITY_ENCRYPTION_KEYS": "hunter2"})
+    assert (bad.returncode, "openssl rand" in bad.stderr, "hunter2" in bad.stderr) == (2, True, False)
 
 
 async def test_an_api_and_workers_share_a_postgres_database(tmp_path, upstream, database):

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 import uvloop
 
-from tests.store.conftest import database, postgres
+from tests.store.conftest import database, postgres, postgres_stage
 
-__all__ = ["database", "postgres"]
+__all__ = ["database", "postgres", "postgres_stage"]
 
 BOTH = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 ON_THE_WIRE = {"test_guard"}

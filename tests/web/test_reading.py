@@ -8,8 +8,9 @@ from hashlib import sha256
 import pytest
 
 from comity.policy.units import NS
+from comity.service.vault import Vault
 from comity.store.records import Answer, Retention
-from tests.web.stage import PLAIN
+from tests.web.stage import PLAIN, staged
 
 MS = NS // 1000
 
@@ -23,6 +24,24 @@ async def test_a_new_delivery_shows_all_its_fields(api):
         "backoffMs": 500, "nextRetryAt": None, "lastError": None, "result": None, "attempts": [], "nextPollMs": 2000,
     }  # fmt: skip
     assert (status, {name: body[name] for name in expected}) == (200, expected)
+
+
+@pytest.mark.parametrize("keys", [[], [b"k" * 32]])
+async def test_no_answer_shows_a_header_that_was_handed_in(tmp_path, keys):
+    """Sealed or not: they are sent, and told to nobody."""
+    async with staged(tmp_path, vault=Vault(keys)) as api:
+        sent = {"Authorization": "Bearer hunter2", "Cookie": "a=hunter2"}
+        fields = PLAIN | {"headers": sent, "callbackUrl": "https://me.example/?token=hunter2"}
+        _, made, _ = await api.call("POST", "/requests", fields)
+        number = made["id"]
+        stored = (await api.store.payload(number)).headers
+        assert (b"hunter2" in stored) == (not keys)
+        await api.deliver()
+        for path in ("", "/attempts", "/result", "?envelope=data"):
+            status, body, headers = await api.call("GET", f"/requests/{number}{path}")
+            assert (status, "hunter2" in f"{body} {headers}") == (200, False)
+        for path in ("/requests", "/lanes", "/metrics"):
+            assert "hunter2" not in str(await api.call("GET", path))
 
 
 async def test_a_failed_attempt_shows_its_error_and_when_the_next_comes(api):

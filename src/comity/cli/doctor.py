@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import stat
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -13,9 +15,12 @@ from typing import Any, Literal
 
 import typer
 
-from comity.cli.serving import guard_of, tokens_of
+from comity.cli.serving import guard_of, tokens_of, vault_of
 from comity.cli.settled import settled
-from comity.errors import ComityError
+from comity.errors import ComityError, StoreError
+
+_LOOKED_AT = 500
+"""So many of the newest deliveries of each state are looked at."""
 
 Finding = tuple[Literal["ok", "warning", "error"], str]
 
@@ -35,7 +40,7 @@ def doctor(*, settings: dict[str, Any]) -> None:
 
 def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     yield "ok", f"Python {sys.version.split()[0]}"
-    for name in ("starlette", "uvicorn"):
+    for name in ("starlette", "uvicorn", *(("cryptography",) if settings["encryption_keys"] else ())):
         if find_spec(name) is None:
             yield "error", f"{name} is not installed: pip install 'comity[serve]'"
     yield _sqlite(sqlite3.sqlite_version_info)
@@ -46,6 +51,7 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     )
     yield _tried("tokens", lambda: _tokens(settings))
     yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
+    yield from _encryption(settings)
     file: Path | None = settings["token_file"]
     if file is not None and sys.platform != "win32" and file.exists() and file.stat().st_mode & stat.S_IRWXO:
         yield "warning", f"everybody on this machine may read {file}: chmod o= {file}"
@@ -74,7 +80,6 @@ def _store(url: str) -> str:
     path = sqlite_file(url)
     if path is not None and not path.exists():
         return f"{path} is not there yet; serve makes it"
-    import asyncio
 
     async def opened() -> None:
         await (await open_store(url)).close()
@@ -87,8 +92,6 @@ def _postgres(url: str) -> Iterator[Finding]:
     """Yield what a Postgres store's server makes one look at; that it cannot be opened is told already."""
     if not url.startswith("postgres") or find_spec("asyncpg") is None:
         return
-    import asyncio
-
     from comity.store.postgres.doctor import Facts, warnings
     from comity.store.postgres.store import PostgresStore
 
@@ -119,3 +122,47 @@ def _secrets(secrets: list[str]) -> str:
         return "none are sent, as COMITY_CALLBACK_SECRETS is not set"
     Signer(secrets)
     return f"signed with {len(secrets)} secret{'s' if len(secrets) > 1 else ''}"
+
+
+def _encryption(settings: dict[str, Any]) -> Iterator[Finding]:
+    """Yield how headers that hold secrets are stored, and which keys are missed by what waits."""
+    if settings["encryption_keys"] and find_spec("cryptography") is None:
+        return
+    ids = vault_of(settings).ids
+    if ids:
+        older = f"; {', '.join(ids[1:])} open what is older" if ids[1:] else ""
+        yield "ok", f"encryption: headers that hold secrets are stored sealed with the key {ids[0]}{older}"
+    else:
+        yield (
+            "warning",
+            (
+                "encryption: headers that hold secrets are stored in the clear; to seal them, make a key with "
+                "`openssl rand -base64 32` and set it as COMITY_ENCRYPTION_KEYS of every process"
+            ),
+        )
+    with suppress(ComityError):  # that the store cannot be opened is told already
+        for key, count in sorted(asyncio.run(_missed(settings)).items()):
+            told = f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} deliveries wait for it"
+            yield "error", f"encryption: {told}"
+
+
+async def _missed(settings: dict[str, Any]) -> Counter[str]:
+    """Return the ids of keys that are not configured, and how many of the newest deliveries alive were sealed with each."""
+    from comity.service.stores import open_store, sqlite_file
+    from comity.store.records import Query
+
+    found, vault = Counter[str](), vault_of(settings)
+    path = sqlite_file(settings["store"])
+    if path is not None and not path.exists():
+        return found
+    store = await open_store(settings["store"])
+    try:
+        for state in ("pending", "retrying"):
+            page = await store.deliveries(Query(state=state), None, _LOOKED_AT)
+            for each in page.deliveries:
+                payload = await store.payload(each.id)
+                with suppress(StoreError):  # a row that cannot be read; it fails when it is sent
+                    found.update(() if payload is None else vault.missing(payload.headers))
+    finally:
+        await store.close()
+    return found

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from comity.service.guard import Guard
     from comity.service.service import Service
+    from comity.service.vault import Vault
     from comity.store.base import Store
     from comity.store.records import Retention
 
@@ -87,6 +88,13 @@ def tokens_of(settings: Mapping[str, Any]) -> Any:
     return None
 
 
+def vault_of(settings: Mapping[str, Any]) -> Vault:
+    """Return what seals and opens stored secrets."""
+    from comity.service.vault import Vault
+
+    return Vault(settings["encryption_keys"], settings["secret_headers"])
+
+
 def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: Mapping[str, Any]) -> None:
     from comity.cli import logs, loops
     from comity.service.supervisor import leaves
@@ -100,7 +108,9 @@ def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: 
         tell(f"comity {command}: {error}")
         raise typer.Exit(1) from None
     except ImportError as error:
-        extra = {"starlette": "serve", "uvicorn": "serve", "asyncpg": "postgres"}.get(error.name or "")
+        extra = {"starlette": "serve", "uvicorn": "serve", "cryptography": "serve", "asyncpg": "postgres"}.get(
+            error.name or ""
+        )
         if extra is None:
             raise
         tell(f"comity {command}: {error.name} is not installed: pip install 'comity[{extra}]'")
@@ -121,12 +131,14 @@ async def _serve(settings: Mapping[str, Any]) -> None:
         store = await _opened(opened, settings)
         feed = await opened.enter_async_context(Feed(store))
         # The API is left first: what it took in meanwhile is on the disk, and the worker has time for what is on the way.
-        service = await opened.enter_async_context(_service(store, guard, settings, stop))
+        vault = vault_of(settings)
+        service = await opened.enter_async_context(_service(store, guard, vault, settings, stop))
         shared = Shared(
             store=store,
             guard=guard,
             feed=feed,
             room=Room(store, settings["max_queue"]),
+            vault=vault,
             tokens=tokens,
             max_body=settings["max_request"] or sys.maxsize,
             retention=_retention(settings),
@@ -144,7 +156,8 @@ async def _work(settings: Mapping[str, Any]) -> None:
     guard, stop = guard_of(settings), _Stop()
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
-        await _until(stop.asked, await opened.enter_async_context(_service(store, guard, settings, stop)))
+        service = await opened.enter_async_context(_service(store, guard, vault_of(settings), settings, stop))
+        await _until(stop.asked, service)
     stop.check()
 
 
@@ -160,7 +173,7 @@ async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
     return store
 
 
-def _service(store: Store, guard: Guard, settings: Mapping[str, Any], stop: _Stop) -> Service:
+def _service(store: Store, guard: Guard, vault: Vault, settings: Mapping[str, Any], stop: _Stop) -> Service:
     from comity.policy.timeouts import Timeout
     from comity.policy.units import seconds
     from comity.service.service import Service
@@ -171,6 +184,7 @@ def _service(store: Store, guard: Guard, settings: Mapping[str, Any], stop: _Sto
         store,
         guard=guard,
         secrets=settings["callback_secrets"],
+        vault=vault,
         worker=WorkerOptions(slots=settings["slots"], policy=policy, lease=seconds(settings["lease"])),
         timeout=None if settings["timeout"] is None else Timeout.of(settings["timeout"]),
         keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],

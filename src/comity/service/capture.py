@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
+from comity import redact
 from comity.client.request import Request
 from comity.client.response import Response
 from comity.client.transport import Transport, opening
@@ -21,7 +23,14 @@ MOST = 64 * 1024 * 1024
 
 
 async def capture(
-    transport: Transport, request: Request, limits: Timeout, slot: Slot, *, keep: int = KEPT, most: int = MOST
+    transport: Transport,
+    request: Request,
+    limits: Timeout,
+    slot: Slot,
+    *,
+    keep: int = KEPT,
+    most: int = MOST,
+    hidden: Callable[[str], bool] = redact.is_secret,
 ) -> tuple[Exchange[Response], Answer | None]:
     """Make one wire attempt.
 
@@ -32,13 +41,14 @@ async def capture(
         slot: the right to send, see `Transport.send`.
         keep: bytes of the body, decoded, that are kept.
         most: bytes that are read.
+        hidden: names the headers whose values are masked in what is kept; nobody is ever shown them.
 
     Returns:
         What it came to, the response without its body; and the answer, None when there was no head.
     """
     opened = await opening(transport).open(request, limits, slot)
     if isinstance(opened, Exchange):
-        return opened, None if opened.value is None else _answer(opened.value)
+        return opened, None if opened.value is None else _answer(opened.value, hidden)
     head = opened.head
     if head.status_code == 200:
         slot.listen(200, head.headers.pairs)
@@ -54,12 +64,19 @@ async def capture(
     if exchange.value is not None:
         head = exchange.value
     cut = size > len(body) or size >= most
-    answer = _answer(head, body=bytes(body), truncated=cut, size=size, sha256=digest.digest())
+    answer = _answer(head, hidden, body=bytes(body), truncated=cut, size=size, sha256=digest.digest())
     return exchange, answer
 
 
 def _answer(
-    head: Response, *, body: bytes = b"", truncated: bool = False, size: int = 0, sha256: bytes = b""
+    head: Response,
+    hidden: Callable[[str], bool],
+    *,
+    body: bytes = b"",
+    truncated: bool = False,
+    size: int = 0,
+    sha256: bytes = b"",
 ) -> Answer:
-    headers = msgspec.json.encode(head.headers.multi_items())
+    shown = [(name, redact.MASK if hidden(name) else value) for name, value in head.headers.multi_items()]
+    headers = msgspec.json.encode(shown)
     return Answer(status=head.status_code, headers=headers, body=body, truncated=truncated, size=size, sha256=sha256)

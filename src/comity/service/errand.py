@@ -42,13 +42,14 @@ from comity.policy.retry import Done, GiveUp, RetryAt
 from comity.policy.timeouts import Timeout
 from comity.policy.units import NS
 from comity.service.capture import KEPT, capture
-from comity.service.log import log
+from comity.service.log import Seldom, log
 from comity.service.origins import Origins, OwnedOrigin, host_of
 from comity.service.part import part_of
 from comity.service.retry_rules import RetryRules
 from comity.service.signature import Signer
 from comity.service.terms import Terms
 from comity.service.turn import Turn
+from comity.service.vault import KeyMissing, Vault
 from comity.store.base import Store
 from comity.store.records import Answer, Claim, Ended, Lease, Mode
 
@@ -63,6 +64,9 @@ _HELD_PATIENCE = NS // 2
 
 _AGAIN = 1 * NS
 """When to try again what the store would not take, or what found no turn for no reason that names a time."""
+
+_UNKEYED = 60 * NS
+"""When to try again what was sealed with a key that is not configured here."""
 
 _LATER = 10 * NS
 """When to try again at the latest what its limits let start later still: they may be changed until then."""
@@ -93,6 +97,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         keep: bytes of an answer's body that are kept.
         patience: ns that a claim waits for its turn.
         signer: signs callbacks.
+        vault: opens the secrets among the headers.
+        seldom: for what would be said of each delivery.
     """
 
     store: Store
@@ -102,6 +108,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     keep: int = KEPT
     patience: int = PATIENCE
     signer: Signer | None = None
+    vault: Vault = msgspec.field(default_factory=Vault)
+    seldom: Seldom = msgspec.field(default_factory=lambda: Seldom(60 * NS))
 
 
 class Errand:
@@ -166,15 +174,10 @@ class Errand:
         origin = await self._origins.get(self.claim.origin)
         if origin is None:
             return self._back()
-        try:
-            terms = Terms.read(self.claim.options)
-            rules = _rules(terms, self.claim.mode)
-            request = self._request()
-        except (OptionsError, InvalidRequest, StoreError, msgspec.MsgspecError) as error:
-            await self._store.begin(self.claim)  # it gets an attempt all the same, which is where an error stands
-            error_text = f"{type(error).__name__}: {error}"
-            return self._end(Ended(then="failed", reason="invalid", error=error_text, sent="no"))
-        limits = self._setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
+        prepared = await self._prepared()
+        if not isinstance(prepared, tuple):
+            return prepared
+        request, rules, limits = prepared
         try:
             async with await self._turn() as turn:
                 send = partial(self._send, request, limits, turn)
@@ -200,9 +203,25 @@ class Errand:
             log.warning("what %s taught could not be written: %s", origin.name, error)
         return self._end(self._ended(settled, rules))
 
+    async def _prepared(self) -> tuple[Request, RetryRules, Timeout] | Tell:
+        """Return what the claim asks for, or, when it cannot be sent, what the store is to be told."""
+        claim, setting = self.claim, self._setting
+        try:
+            terms = Terms.read(claim.options)
+            limits = setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
+            return self._request(), _rules(terms, claim.mode), limits
+        except KeyMissing as missing:  # a wrong configuration loses nothing: it waits until that is put right
+            if setting.seldom.may(missing.key, self._clock.now()):
+                log.error("%s waits, and so does all that needs the same key: %s", claim.id, missing)
+            return self._back(_UNKEYED)
+        except (OptionsError, InvalidRequest, StoreError) as error:
+            await self._store.begin(claim)  # it gets an attempt all the same, which is where an error stands
+            error_text = f"{type(error).__name__}: {error}"
+            return self._end(Ended(then="failed", reason="invalid", error=error_text, sent="no"))
+
     def _request(self) -> Request:
         claim, signer = self.claim, self._setting.signer
-        headers = list(msgspec.json.decode(claim.headers, type=dict[str, str]).items())
+        headers = list(self._setting.vault.open(claim).items())
         if signer is not None and claim.lane.startswith(CALLBACKS):
             at = self._clock.now() + self._shift
             headers += signer.headers(claim.id, at, claim.body or b"").items()
@@ -249,7 +268,9 @@ class Errand:
         if self._clock.now() >= self._lease()[1]:  # this process stood still, and others may send it by now
             raise _Stale
         setting = self._setting
-        exchange, self._answer = await capture(setting.transport, request, limits, slot, keep=setting.keep)
+        exchange, self._answer = await capture(
+            setting.transport, request, limits, slot, keep=setting.keep, hidden=setting.vault.is_secret
+        )
         self._over, self._ending = self._clock.now(), True
         return exchange
 

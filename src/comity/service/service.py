@@ -20,6 +20,7 @@ from comity.service.pruner import Pruner
 from comity.service.rescuer import Rescuer
 from comity.service.signature import Signer
 from comity.service.supervisor import Supervisor
+from comity.service.vault import Vault
 from comity.service.worker import Worker, WorkerOptions
 from comity.store.base import Store
 from comity.store.records import Retention
@@ -35,6 +36,7 @@ class Service:
         store: where deliveries are; it stays open.
         guard: whom deliveries may reach; None refuses all but the public internet.
         secrets: of the signatures, the newest first; without any no callback is sent, which the log tells of each.
+        vault: opens what was sealed when it was taken in; None has no key.
         worker: how it works.
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
@@ -58,6 +60,7 @@ class Service:
         *,
         guard: Guard | None = None,
         secrets: Sequence[str] = (),
+        vault: Vault | None = None,
         worker: WorkerOptions | None = None,
         timeout: Timeout | None = None,
         keep: int = KEPT,
@@ -80,6 +83,7 @@ class Service:
             keep=keep,
             patience=patience,
             signer=signer,
+            vault=vault or Vault(),
         )
         self._options = options
         self._worker: Worker | None = None

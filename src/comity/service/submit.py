@@ -17,6 +17,7 @@ from comity.policy.dates import rfc3339
 from comity.policy.units import required, seconds
 from comity.service.guard import Guard
 from comity.service.terms import Terms, camel
+from comity.service.vault import Vault
 from comity.store.records import LATEST, Mode, NewDelivery
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -74,6 +75,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 _DECODER = msgspec.json.Decoder(Submission)
+_OPEN = Vault()
 
 
 def read(text: bytes) -> Submission:
@@ -90,7 +92,7 @@ def read(text: bytes) -> Submission:
         raise Refused(f"this is no JSON: {error}", malformed=True) from None
 
 
-def to_deliver(given: Submission, guard: Guard, key: str | None = None) -> NewDelivery:
+def to_deliver(given: Submission, guard: Guard, key: str | None = None, *, vault: Vault = _OPEN) -> NewDelivery:
     """Return what is to be stored of a submission.
 
     Nothing here depends on the time, so the same submission under the same key is the same whenever it comes.
@@ -99,6 +101,7 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None) -> NewDe
         given: the submission.
         guard: judges its URLs, as far as their text tells; the worker asks it again when it connects.
         key: the idempotency key that came beside it, already read.
+        vault: seals the secrets among its headers; by default they are stored as they came.
 
     Raises:
         Refused: a field cannot be used; the error names it.
@@ -119,7 +122,7 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None) -> NewDe
     delay = None if given.delay is None else _delay(given.delay)
     if delay is not None and given.run_at is not None:
         raise Refused("runAt is given too, and one says it all", field="delay")
-    return NewDelivery(
+    new = NewDelivery(
         origin=address,
         lane=_lane(given.lane),
         method=given.method,
@@ -135,6 +138,7 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None) -> NewDe
         mode=given.delivery,
         idempotency_key=key or own,
     )
+    return vault.seal(new)
 
 
 def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | None:

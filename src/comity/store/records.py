@@ -32,7 +32,7 @@ LATEST = 1 << 62
 """A time after all others."""
 
 
-class NewDelivery(msgspec.Struct, frozen=True, kw_only=True):
+class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request to be delivered.
 
     Args:
@@ -49,6 +49,8 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True):
         max_attempts: sends in all, refusals by rate left out; a store uses it only where the worker died.
         mode: "at_least_once", or "at_most_once": sent again only if nothing was sent, or it was refused by rate.
         idempotency_key: the caller's; a second delivery with it is the first one again.
+        fingerprints: of what was given, where what is stored differs from it: the first one is stored, and each is the
+            same delivery's. By default there is one, of all the other fields.
     """
 
     origin: str
@@ -65,11 +67,17 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 6
     mode: Mode = "at_least_once"
     idempotency_key: str | None = None
+    fingerprints: tuple[bytes, ...] = ()
 
     @property
     def fingerprint(self) -> bytes:
         """A digest of all that a second use of the key must have in common with the first."""
-        return sha256(msgspec.msgpack.encode(self)).digest()
+        # Of what differs from the defaults: a field that comes later changes none of what has no use for it.
+        return self.fingerprints[0] if self.fingerprints else sha256(msgspec.msgpack.encode(self)).digest()
+
+    def is_as(self, fingerprint: bytes) -> bool:
+        """Return whether a stored fingerprint is this delivery's."""
+        return fingerprint in (self.fingerprints or (self.fingerprint,))
 
     def __repr__(self) -> str:
         return f"<NewDelivery {self.method} to {self.origin}>"

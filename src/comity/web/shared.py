@@ -10,7 +10,10 @@ from typing import cast
 from starlette.requests import Request
 
 from comity.policy.units import NS
+from comity.service import submit
 from comity.service.guard import Guard
+from comity.service.submit import Submission
+from comity.service.vault import Vault
 from comity.store.base import Store
 from comity.store.records import NewDelivery, Retention, Submitted
 from comity.web.feed import Feed
@@ -61,6 +64,7 @@ class Shared:
     Args:
         store, guard, feed: see there; the feed is open.
         room: how much is taken in.
+        vault: seals the secrets of what is taken in.
         tokens: who may do what; None where only this machine can connect.
         max_body: bytes of one submission.
         heartbeat: seconds between two signs of life where nothing else is said.
@@ -74,6 +78,7 @@ class Shared:
     guard: Guard
     feed: Feed
     room: Room
+    vault: Vault = field(default_factory=Vault)
     tokens: Tokens | None = None
     max_body: int = 1 << 20
     heartbeat: float = 15.0
@@ -81,6 +86,14 @@ class Shared:
     retention: Retention = field(default_factory=Retention)
     meter: Meter = field(default_factory=Meter)
     storing: Storing = field(default_factory=Storing)
+
+    def to_deliver(self, given: Submission, key: str | None = None) -> NewDelivery:
+        """Return what is to be stored of a submission.
+
+        Raises:
+            Refused: a field cannot be used.
+        """
+        return submit.to_deliver(given, self.guard, key, vault=self.vault)
 
     async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
         """Store deliveries, as `Store.submit`, and remember whether that went well."""

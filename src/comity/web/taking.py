@@ -37,7 +37,7 @@ async def take(request: Request) -> Response:
     """Store one submission."""
     service = shared_of(request)
     key = submit.idempotency_key(request.headers.get("idempotency-key"))
-    new = submit.to_deliver(submit.read(await content(request)), service.guard, key)
+    new = service.to_deliver(submit.read(await content(request)), key)
     await service.room.take(1)
     (made,) = await service.submit([new])
     told, wait = _accepted(made, new)
@@ -140,7 +140,7 @@ def _read(service: Shared, number: int, text: bytes | None) -> Line | NewDeliver
     try:
         if text is None:
             raise too_long(service.max_body)
-        return submit.to_deliver(submit.read(text), service.guard)
+        return service.to_deliver(submit.read(text))
     except (submit.Refused, Refusal) as error:
         return _failed(number, error)
 

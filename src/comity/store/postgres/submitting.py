@@ -118,7 +118,7 @@ class _Made:
         number = None if key is None else self._keys[key]
         if isinstance(number, list):
             fingerprint, earlier, created_at, state = number
-            outcome: Literal["replayed", "conflict"] = "replayed" if fingerprint == new.fingerprint else "conflict"
+            outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
             return Submitted(id=earlier, outcome=outcome, state=state, created_at=created_at)
         if number is None:
             number = transaction.ids.new(now)

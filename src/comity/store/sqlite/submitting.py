@@ -76,5 +76,6 @@ def _before(transaction: Transaction, new: NewDelivery) -> Submitted | None:
     if row is None:
         return None
     fingerprint, number, created_at, state = row
-    same = fingerprint == new.fingerprint
-    return Submitted(id=number, outcome="replayed" if same else "conflict", state=state, created_at=created_at)
+    return Submitted(
+        id=number, outcome="replayed" if new.is_as(fingerprint) else "conflict", state=state, created_at=created_at
+    )

@@ -25,6 +25,19 @@ class Keys:
             assert (again.id, again.outcome, again.state) == (first.id, "replayed", "completed")
             assert again.created_at == first.created_at
 
+    async def test_a_delivery_may_bring_its_own_fingerprints(self, stage: Stage) -> None:
+        """The first is stored, and any of them tells it again, whatever is stored beside it differs."""
+        async with stage.opened() as store:
+            (first,) = await store.submit([new(1, idempotency_key="key", fingerprints=(b"a", b"b"))])
+            (again,) = await store.submit([new(2, idempotency_key="key", fingerprints=(b"c", b"a"))])
+            assert (again.id, again.outcome) == (first.id, "replayed")
+            (other,) = await store.submit([new(1, idempotency_key="key", fingerprints=(b"b",))])
+            assert other.outcome == "conflict"
+            plain = new(3, idempotency_key="plain")
+            (first,) = await store.submit([plain])
+            (again,) = await store.submit([new(4, idempotency_key="plain", fingerprints=(b"d", plain.fingerprint))])
+            assert (again.id, again.outcome) == (first.id, "replayed")
+
     async def test_the_same_key_with_another_request_is_a_conflict(self, stage: Stage) -> None:
         """Nothing is stored of it; the rest of the batch is."""
         async with stage.opened() as store:
