@@ -12,11 +12,22 @@ from tests.web.stage import LANE
 KEY = quote(LANE, safe="")
 
 
-async def test_a_delivery_is_cancelled_once(api):
+async def test_who_cancels_twice_is_answered_the_same(api):
+    """An answer may get lost; nothing happens a second time."""
     number = await api.submit()
+    first = await api.call("POST", f"/requests/{number}/cancel")
+    assert (first[0], first[1]["status"]) == (200, "cancelled")
+    seen = await api.store.last_event()
+    assert (await api.call("POST", f"/requests/{number}/cancel"))[:2] == first[:2]
+    assert await api.store.last_event() == seen
+
+
+@pytest.mark.parametrize("end", ["completed", "failed"])
+async def test_another_end_is_not_cancelled(api, end):
+    number = await api.submit()
+    await api.deliver(end, status=200 if end == "completed" else 400)
     status, body, _ = await api.call("POST", f"/requests/{number}/cancel")
-    assert (status, body["status"]) == (200, "cancelled")
-    assert (await api.call("POST", f"/requests/{number}/cancel"))[0] == 409
+    assert (status, end in body["detail"]) == (409, True)
 
 
 async def test_a_delivery_under_way_is_cancelled_after_its_attempt(api):
@@ -24,6 +35,7 @@ async def test_a_delivery_under_way_is_cancelled_after_its_attempt(api):
     claim = await api.begin()
     _, body, _ = await api.call("POST", f"/requests/{number}/cancel")
     assert (body["status"], body["sending"], body["cancelling"]) == ("pending", True, True)
+    assert (await api.call("POST", f"/requests/{number}/cancel"))[:2] == (200, body)
     await api.end(claim, "retry", status=500)
     assert (await api.store.get(number)).state == "cancelled"
 
@@ -31,6 +43,7 @@ async def test_a_delivery_under_way_is_cancelled_after_its_attempt(api):
 async def test_a_waiting_delivery_is_sent_now(api):
     number = await api.submit(delay=3600)
     _, body, _ = await api.call("POST", f"/requests/{number}/retry")
+    assert (await api.call("POST", f"/requests/{number}/retry"))[:2] == (200, body)
     assert body["dueAt"] == "2027-01-15T08:00:00.000Z"
     await api.deliver()
     assert (await api.call("POST", f"/requests/{number}/retry"))[0] == 409
@@ -40,8 +53,10 @@ async def test_what_has_ended_is_replayed_under_its_id(api):
     number = await api.submit()
     assert (await api.call("POST", f"/requests/{number}/replay"))[0] == 409
     await api.deliver("failed", status=400)
+    api.clock.now += NS
     status, body, _ = await api.call("POST", f"/requests/{number}/replay")
     assert (status, body["id"], body["status"], body["attemptCount"]) == (200, number, "pending", 1)
+    assert (await api.call("POST", f"/requests/{number}/replay"))[:2] == (200, body)
 
 
 async def test_all_that_matches_is_replayed_page_by_page(api):

@@ -44,7 +44,7 @@ class LaneChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 async def cancel(request: Request) -> Response:
     """Cancel a delivery."""
     of = await found(request)
-    if of.state in ENDS:
+    if of.state in ENDS and of.state != "cancelled":  # who asks twice, as the answer got lost, has what was asked for
         raise _ended(of, "an end stays")
     return await _done(request, await shared_of(request).store.cancel(of.id))
 
@@ -60,7 +60,7 @@ async def retry(request: Request) -> Response:
 async def replay(request: Request) -> Response:
     """Deliver again what has ended."""
     of = await found(request)
-    if of.state not in ENDS:
+    if of.state not in ENDS and of.enqueued_at == of.created_at:  # else it is alive by a replay that was asked for before
         raise Refusal(409, f"the delivery is {of.state}; what has ended can be replayed")
     return await _done(request, await shared_of(request).store.replay(of.id))
 
@@ -115,7 +115,7 @@ OPERATIONS = (
         method="POST",
         path="/requests/{id}/cancel",
         handler=cancel,
-        text="Cancel a delivery: at once, or after the attempt under way.",
+        text="Cancel a delivery: at once, or after the attempt under way; one that is cancelled is answered as it is.",
         scope="submit",
         answers={200: Summary},
         problems=_ONE,
@@ -133,7 +133,7 @@ OPERATIONS = (
         method="POST",
         path="/requests/{id}/replay",
         handler=replay,
-        text="Deliver again what has ended, under the same id.",
+        text="Deliver again what has ended, under the same id; one that is being replayed is answered as it is.",
         scope="submit",
         answers={200: Summary},
         problems=_ONE,
