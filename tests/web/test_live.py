@@ -73,7 +73,7 @@ async def test_silence_is_filled_with_signs_of_life(tmp_path):
 
 @pytest.mark.parametrize("given", ["x", "-1", "1.5", "٣"])
 async def test_what_is_no_number_is_refused(api, given):
-    assert (await api.call("GET", "/events", params={"after": given}))[0] == 400
+    assert (await api.call("GET", "/events", params={"after": given}))[0] == 422
 
 
 async def test_followers_are_sent_home_when_the_service_stops(api):

@@ -71,7 +71,7 @@ async def test_all_that_matches_is_replayed_page_by_page(api):
     assert ((first["count"], second["count"]), second["cursor"]) == ((2, 1), None)
     assert (await api.store.counts()).completed == 1
     assert (await api.call("POST", "/requests/replay", {"state": "failed"}))[0] == 422
-    assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 400
+    assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 422
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,7 @@ async def test_a_lane_is_paused_limited_and_resumed(api):
     [
         {"limits": {"rate": "fast"}},
         {"limits": {"concurrency": 0}},
+        {"limits": {"minGapMs": -1}},
         {"limits": {"per": 1}},
         {"paused": 1},
         {"pause": True},
@@ -142,3 +143,37 @@ async def test_a_blocked_origin_is_freed(api):
     assert body["originBlockedUntil"] == "2027-01-15T08:01:00.000Z"
     _, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"unblock": True})
     assert (body["originPausedUntil"], body["originBlockedUntil"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "field"),
+    [
+        ({"minGapMs": -1}, "minGapMs"),
+        ({"minGapMs": "x"}, "minGapMs"),
+        ({"rate": "fast"}, "rate"),
+        ({"concurrency": 0}, "concurrency"),
+    ],
+)
+async def test_a_limit_that_cannot_be_used_is_called_as_it_was_given(api, limits, field):
+    await api.submit()
+    status, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"limits": limits})
+    assert (status, body["field"]) == (422, field)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "field"),
+    [
+        ("GET", "/requests?status=sent", "status"),
+        ("GET", "/requests?since=yesterday", "since"),
+        ("GET", "/requests?limit=0", "limit"),
+        ("GET", "/requests?limit=1&limit=2", "limit"),
+        ("GET", "/requests?colour=red", "colour"),
+        ("GET", "/requests?cursor=x", "cursor"),
+        ("GET", "/healthz?x=1", "x"),
+        ("GET", "/events?after=x", "Last-Event-ID"),
+    ],
+)
+async def test_a_value_that_cannot_be_used_is_422_and_named_wherever_it_stands(api, method, target, field):
+    """Only a body that is no JSON is 400."""
+    status, body, _ = await api.call(method, target)
+    assert (status, body["field"]) == (422, field)

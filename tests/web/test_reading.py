@@ -86,7 +86,7 @@ async def test_an_envelope_wraps_it_when_it_is_asked_for(api):
     _, flat, _ = await api.call("GET", f"/requests/{number}")
     _, wrapped, _ = await api.call("GET", f"/requests/{number}?envelope=data")
     assert wrapped == {"data": flat}
-    assert (await api.call("GET", f"/requests/{number}?envelope=x"))[0] == 400
+    assert (await api.call("GET", f"/requests/{number}?envelope=x"))[0] == 422
 
 
 async def test_what_has_not_changed_is_not_sent_again(api):
@@ -182,10 +182,10 @@ async def test_a_list_shows_all_or_those_of_a_status(api):
     assert await ids("?status=completed") == [done]
     assert await ids("?lane=other") == [waits]
     assert [await ids(f"?status={state}") for state in ("retrying", "failed", "cancelled")] == [[], [], []]
-    assert (await api.call("GET", "/requests?status=sent"))[0] == 400
+    assert (await api.call("GET", "/requests?status=sent"))[0] == 422
     assert await ids("?since=2027-01-15T08:00:00.001Z") == []
     assert await ids("?until=2027-01-15T08:00:00.001Z") == [waits, done]
-    assert (await api.call("GET", "/requests?since=yesterday"))[0] == 400
+    assert (await api.call("GET", "/requests?since=yesterday"))[0] == 422
 
 
 async def test_a_list_goes_on_where_a_page_ended(api):

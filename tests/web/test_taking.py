@@ -248,8 +248,8 @@ async def test_unknown_paths_methods_and_parameters_are_problems(api):
     for call, expected in (
         (("GET", "/nowhere"), 404),
         (("DELETE", "/requests"), 405),
-        (("GET", "/requests?state=failed"), 400),
-        (("GET", "/requests?lane=a&lane=b"), 400),
+        (("GET", "/requests?state=failed"), 422),
+        (("GET", "/requests?lane=a&lane=b"), 422),
     ):
         status, body, headers = await api.call(*call)
         assert (status, body["status"], headers["Content-Type"]) == (expected, expected, "application/problem+json")

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from comity.errors import StoreError
 from comity.policy.options import Policy
+from comity.policy.units import integer
 from comity.service.terms import camel
 
 
@@ -48,5 +49,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         given: dict[str, Any] = {"rate": self.rate, "concurrency": self.concurrency}
         if self.min_gap_ms is not None:
-            given["min_gap"] = self.min_gap_ms / 1_000
+            given["min_gap"] = integer(self.min_gap_ms, "min_gap_ms", 0) / 1_000
         return base.replace(**{name: value for name, value in given.items() if value is not None})

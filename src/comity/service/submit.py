@@ -24,7 +24,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _LONGEST_KEY = 255
 _KEY = re.compile(r"[\x20-\x7e]+")
-_PATH = re.compile(r"\$\.(\w+)|field `(\w+)`")
+_PATH = re.compile(r"\$(?:\.(\w+)|\[[^]]*\])+|field `(\w+)`")
 _ESCAPE = re.compile(r'\\(["\\])')
 
 
@@ -205,6 +205,6 @@ def _instant(given: str | None, field: str) -> int | None:
 
 
 def field_of(message: str) -> str | None:
-    """Return the name of the field that a message of msgspec is about, None when it names none."""
+    """Return the name of the (innermost) field that a message of msgspec is about, None when it names none."""
     found = _PATH.search(message)
     return None if found is None else found[1] or found[2]

@@ -29,7 +29,7 @@ async def events(request: Request) -> Response:
     service = shared_of(request)
     given = request.headers.get("last-event-id") or request.query_params.get("after")
     if given is not None and not (given.isascii() and given.isdigit() and len(given) <= 18):
-        raise Refusal(400, "this is no event's number", field="Last-Event-ID")
+        raise Refusal(422, "this is no event's number", field="Last-Event-ID")
     last = service.feed.last
     return Stream(
         _told(service, last if given is None else min(int(given), last)), SSE, patience=service.patience, watch=True
@@ -50,7 +50,6 @@ OPERATIONS = (
             ),
             Parameter(name="after", text="The same, for those who cannot set the header."),
         ),
-        problems=(400,),
     ),
 )
 

@@ -60,7 +60,9 @@ async def retry(request: Request) -> Response:
 async def replay(request: Request) -> Response:
     """Deliver again what has ended."""
     of = await found(request)
-    if of.state not in ENDS and of.enqueued_at == of.created_at:  # else it is alive by a replay that was asked for before
+    if (
+        of.state not in ENDS and of.enqueued_at == of.created_at
+    ):  # else it is alive by a replay that was asked for before
         raise Refusal(409, f"the delivery is {of.state}; what has ended can be replayed")
     return await _done(request, await shared_of(request).store.replay(of.id))
 
@@ -107,7 +109,7 @@ async def change_lane(request: Request) -> Response:
     return await lane(request)
 
 
-_ONE = (400, 404, 409, 410)
+_ONE = (404, 409, 410)
 _AFTER = Parameter(name="after", text="Go on behind the lane of this key.")
 
 OPERATIONS = (
@@ -147,7 +149,7 @@ OPERATIONS = (
         takes=Selection,
         answers={200: Replays},
         parameters=(CURSOR, LIMIT),
-        problems=(400, 408, 413, 415, 422),
+        problems=(400, 408, 413, 415),
     ),
     Operation(
         method="GET",
@@ -157,7 +159,6 @@ OPERATIONS = (
         scope="read",
         answers={200: Lanes},
         parameters=(_AFTER, LIMIT),
-        problems=(400, 422),
     ),
     Operation(
         method="GET",
@@ -166,7 +167,7 @@ OPERATIONS = (
         text="Tell how a lane stands.",
         scope="read",
         answers={200: LaneView},
-        problems=(400, 404),
+        problems=(404,),
     ),
     Operation(
         method="PATCH",
@@ -176,7 +177,7 @@ OPERATIONS = (
         scope="admin",
         takes=LaneChange,
         answers={200: LaneView},
-        problems=(400, 404, 408, 413, 415, 422),
+        problems=(400, 404, 408, 413, 415),
     ),
 )
 

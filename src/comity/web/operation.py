@@ -93,9 +93,9 @@ class Operation:
         for name in request.query_params:
             if name not in known:
                 listed = ", ".join(sorted(known)) or "none"
-                raise Refusal(400, f"there is no such parameter; known here: {listed}", field=name[:100])
+                raise Refusal(422, f"there is no such parameter; known here: {listed}", field=name[:100])
             if len(request.query_params.getlist(name)) > 1:
-                raise Refusal(400, "the parameter is given twice", field=name)
+                raise Refusal(422, "the parameter is given twice", field=name)
 
 
 def answer(error: Exception) -> Response:

@@ -1,11 +1,12 @@
 """Problem: every error as application/problem+json (RFC 9457); the one place where errors become answers.
 
-400       no JSON, a header or a parameter that cannot be read
+400       a body that is no JSON
 401, 403  no known token; a token without the scope, a page of another site
 404, 410  there is no such delivery; not any more
 405, 409  not with this method; not in this state
 408, 413  the body does not come; it is longer than a submission may be
-415, 422  no JSON by its Content-Type; a value that cannot be used, a key that stood for something else
+415, 422  no JSON by its Content-Type; a field, parameter or header that is not known or whose value cannot be used, a key
+          that stood for something else
 429, 503  the queue is full; the store is down, or the service stops
 """
 

@@ -104,7 +104,6 @@ OPERATIONS = (
         scope="read",
         answers={200: Page},
         parameters=(*FILTERS, CURSOR, LIMIT),
-        problems=(400, 422),
     ),
     Operation(
         method="GET",
@@ -120,7 +119,7 @@ OPERATIONS = (
                 name="envelope", text="Wrap it as the value of data.", schema={"type": "string", "enum": ["data"]}
             ),
         ),
-        problems=(400, 404, 410),
+        problems=(404, 410),
     ),
     Operation(
         method="GET",
@@ -129,7 +128,7 @@ OPERATIONS = (
         text="Tell every attempt of a delivery, in order.",
         scope="read",
         answers={200: Attempts},
-        problems=(400, 404, 410),
+        problems=(404, 410),
     ),
     Operation(
         method="GET",
@@ -139,7 +138,7 @@ OPERATIONS = (
         scope="read",
         answers={200: Result, 202: Unfinished},
         parameters=(PREFER,),
-        problems=(400, 404, 410),
+        problems=(404, 410),
     ),
 )
 
@@ -161,11 +160,11 @@ def query_of(given: Mapping[str, str]) -> Query:
     """Return the query that parameters, or fields of a body, ask for.
 
     Raises:
-        Refusal: 400, a value cannot be read.
+        Refusal: 422, a value cannot be read.
     """
     state = given.get("status")
     if state is not None and state not in _STATES:
-        raise Refusal(400, f"status has to be one of {', '.join(_STATES)}", field="status")
+        raise Refusal(422, f"status has to be one of {', '.join(_STATES)}", field="status")
     return Query(
         state=cast("State | None", state),
         lane=given.get("lane"),
@@ -216,7 +215,7 @@ async def _missing(service: Shared, number: str) -> Refusal:
 def _enveloped(request: Request) -> bool:
     given = request.query_params.get("envelope")
     if given not in {None, "data"}:
-        raise Refusal(400, "envelope can be data", field="envelope")
+        raise Refusal(422, "envelope can be data", field="envelope")
     return given is not None
 
 
@@ -227,5 +226,5 @@ def _instant(given: Mapping[str, Any], name: str) -> int | None:
     # A plus that was not encoded comes as a blank.
     moment = rfc3339(text.strip().replace(" ", "+") if "T" in text.upper() else text)
     if moment is None:
-        raise Refusal(400, f'{name} has to be a date-time with its offset such as "2026-12-24T18:00:00Z"', field=name)
+        raise Refusal(422, f'{name} has to be a date-time with its offset such as "2026-12-24T18:00:00Z"', field=name)
     return moment

@@ -68,7 +68,7 @@ OPERATIONS = (
         scope="submit",
         takes=Submission,
         answers={201: Accepted},
-        problems=(400, 408, 413, 415, 422, 429),
+        problems=(400, 408, 413, 415, 429),
         parameters=(
             Parameter(
                 name="Idempotency-Key",
