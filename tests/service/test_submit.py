@@ -60,6 +60,17 @@ def test_everything_that_is_said_is_stored():
         ({"headers": {"X A": "1"}}, "headers"),
         ({"headers": {"X-A": "1\r\nX-B: 2"}}, "headers"),
         ({"headers": {"Transfer-Encoding": "chunked"}}, "headers"),
+        ({"headers": {"Connection": "close"}}, "headers"),
+        ({"headers": {"Keep-Alive": "timeout=5"}}, "headers"),
+        ({"headers": {"TE": "trailers"}}, "headers"),
+        ({"headers": {"Trailer": "X-A"}}, "headers"),
+        ({"headers": {"upgrade": "h2c"}}, "headers"),
+        ({"headers": {"Proxy-Authorization": "Basic eA=="}}, "headers"),
+        ({"headers": {"Proxy-Connection": "close"}}, "headers"),
+        ({"headers": {"Host": "b.example"}}, "headers"),
+        ({"headers": {"Host": "api.example", "host": "api.example"}}, "headers"),
+        ({"headers": {"Content-Length": "5"}}, "headers"),
+        ({"headers": {"content-length": "5"}, "body": "four"}, "headers"),
         ({"priority": 10}, "priority"),
         ({"runAt": "tomorrow"}, "runAt"),
         ({"runAt": "9999-12-31T00:00:00Z"}, "runAt"),
@@ -81,6 +92,11 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_its_field(fields, field):
     with pytest.raises(Refused) as refused:
         stored(**fields)
     assert refused.value.field == field
+
+
+def test_host_and_content_length_may_say_what_is_so():
+    new = stored(headers={"Host": "API.example", "Content-Length": "4", "X-A": " 1 "}, body="four", method="POST")
+    assert msgspec.json.decode(new.headers) == {"Host": "API.example", "X-A": "1"}
 
 
 @pytest.mark.parametrize("missing", ["url", "method"])

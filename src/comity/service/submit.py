@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from comity.client.headers import checked
 from comity.errors import ComityError, InvalidRequest, OptionsError, TargetBlocked
 from comity.policy.dates import rfc3339
 from comity.policy.units import required, seconds
+from comity.service.fields import checked_fields
 from comity.service.guard import Guard
 from comity.service.terms import Terms, camel
 from comity.service.vault import Vault
@@ -122,13 +122,14 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None, *, vault
     delay = None if given.delay is None else _delay(given.delay)
     if delay is not None and given.run_at is not None:
         raise Refused("runAt is given too, and one says it all", field="delay")
+    body = None if given.body is None else given.body.encode()
     new = NewDelivery(
         origin=address,
         lane=_lane(given.lane),
         method=given.method,
         url=given.url,
-        headers=_headers(given.headers),
-        body=None if given.body is None else given.body.encode(),
+        headers=_headers(given, body),
+        body=body,
         options=terms.stored(),
         priority=given.priority,
         run_at=_instant(given.run_at, "runAt"),
@@ -172,9 +173,9 @@ def _judged(url: str, field: str, guard: Guard) -> str:
         raise Refused(str(error), field=field) from None
 
 
-def _headers(given: dict[str, str]) -> bytes:
+def _headers(given: Submission, body: bytes | None) -> bytes:
     try:
-        return msgspec.json.encode({name: value for name, value in checked(given) if value is not None})
+        return msgspec.json.encode(checked_fields(given.method, given.url, given.headers, body))
     except InvalidRequest as error:
         raise Refused(str(error), field="headers") from None
 

@@ -1,0 +1,39 @@
+"""Fields: the header fields that a submission asks for, checked as they will be sent, so that no send fails by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from comity.client.headers import Headers
+from comity.client.request import Request
+from comity.errors import InvalidRequest
+
+_OF_A_CONNECTION = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+"""RFC 9110, 7.6.1: they concern a connection, and the service makes its own."""
+
+
+def checked_fields(method: str, url: str, given: Mapping[str, str], body: bytes | None) -> dict[str, str]:
+    """Return header fields that can be sent with this method, URL and body.
+
+    Raises:
+        InvalidRequest: one of them cannot, or is of a connection; or Host or Content-Length say something else than URL and body.
+    """
+    for name in given:
+        if name.lower() in _OF_A_CONNECTION:
+            raise InvalidRequest(
+                f"header {name[:50]} cannot be set: the service makes the connections (RFC 9110, 7.6.1)"
+            )
+    length = next((value for name, value in given.items() if name.lower() == "content-length"), None)
+    if length is not None and length.strip() != str(len(body or b"")):
+        raise InvalidRequest(f"header content-length differs from the {len(body or b'')} bytes of the body")
+    request = Request(method, url, headers=given, content=body, idempotency_key="checked")
+    host = Headers(request.headers.pairs).get("host")
+    if host is not None and host.lower() != request.address.origin.authority:
+        raise InvalidRequest("header host differs from the URL's: leave it out, or submit the URL that is meant")
+    own = {name.lower() for name, _ in request.headers.pairs}
+    return {name: value.strip(" \t") for name, value in given.items() if name.lower() in own}
