@@ -100,6 +100,25 @@ async def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
         assert (status, headers["Retry-After"]) == (429, "5")
 
 
+async def test_a_full_queue_answers_keys_that_it_knows_and_an_end_makes_room_at_once(tmp_path):
+    """What was taken in stays taken in, and the bound counts what is there now."""
+    async with staged(tmp_path, most=2) as api:
+        number = await api.submit(headers={"Idempotency-Key": "a"})
+        await api.submit()
+        status, body, headers = await api.call("POST", "/requests", PLAIN, headers={"Idempotency-Key": "a"})
+        assert (status, body["id"], headers["Idempotency-Replayed"]) == (201, number, "true")
+        assert (await api.call("POST", "/requests", PLAIN, headers={"Idempotency-Key": "b"}))[0] == 429
+        await api.deliver()
+        assert (await api.call("POST", "/requests", PLAIN, headers={"Idempotency-Key": "b"}))[0] == 201
+
+
+async def test_of_a_batch_as_many_are_taken_in_as_there_is_room_for(tmp_path):
+    async with staged(tmp_path, most=2) as api:
+        done = await batch(api, [json.dumps(PLAIN).encode()] * 3)
+        assert ["accepted" in each for each in done] == [True, True, False]
+        assert done[2]["error"]["status"] == 429
+
+
 async def test_a_store_that_is_down_is_told_without_its_path(tmp_path):
     async with staged(tmp_path, wrap=DownStore) as api:
         api.store.down = True

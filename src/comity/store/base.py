@@ -62,11 +62,14 @@ class Store(Protocol):
 
     # Submitting
 
-    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
+    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
         """Store deliveries, each with payload and idempotency key; one result for each, in order.
 
         A key that was used before stores nothing: it replays, or conflicts (see Submitted.outcome). Two that come at the
         same moment are put in order: one creates, the other replays.
+
+        What would make more than `most` be pending or retrying is not stored, while keys that were used before are answered as
+        ever. Processes that submit at the same moment may together exceed it by what they bring then.
         """
 
     # Working

@@ -88,13 +88,14 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Args:
         id: the delivery's; of the earlier one when the key was used before.
-        outcome: "created"; "replayed": the key stood for the same; "conflict": it stood for something else, nothing stored.
+        outcome: "created"; "replayed": the key stood for the same; "conflict": it stood for something else, nothing stored;
+            "full": as many are alive as may be, nothing stored, and there is no id.
         state: the delivery's state; None when it was pruned since.
         created_at: when the delivery was created.
     """
 
     id: str
-    outcome: Literal["created", "replayed", "conflict"] = "created"
+    outcome: Literal["created", "replayed", "conflict", "full"] = "created"
     state: State | None = "pending"
     created_at: int
 

@@ -89,6 +89,10 @@ class Sums:
         """Return the lanes and origins that this commit's events name."""
         return {event[2] for event in self.events}, {event[3] for event in self.events}
 
+    def live(self) -> int:
+        """Return how many more are pending or retrying by what was counted since the last time."""
+        return sum(counts[0] + counts[1] for counts in self._counts.values())
+
     def count(self, lane: int, name: str, change: int) -> None:
         """Change one of a lane's counts."""
         self._counts[lane][_PLACE[name]] += change

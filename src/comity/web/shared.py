@@ -18,15 +18,19 @@ from comity.store.base import Store
 from comity.store.records import NewDelivery, Retention, Submitted
 from comity.web.feed import Feed
 from comity.web.meter import Meter
-from comity.web.problem import Refusal
 from comity.web.security import Tokens
 from comity.web.storing import Storing
+
+
+_NEAR = 1_000
+"""So many below the bound, or a tenth of it, the store counts: others may have taken in some since the last look."""
 
 
 class Room:
     """How many deliveries may be alive at once.
 
-    The store's own count is read again after a second; what was stored meanwhile is counted here.
+    The store counts them exactly, but adds up what all lanes have for it; so it is asked to only near the bound. How far that is
+    tells a count that is read again after a second, and what was stored meanwhile.
 
     Args:
         store: whose.
@@ -38,23 +42,20 @@ class Room:
         self._store, self._most, self._clock = store, most, clock
         self._alive, self._read_at = 0, -NS
 
-    async def take(self, count: int) -> None:
-        """Make sure that there is room for so many more.
+    async def bound(self, count: int) -> int | None:
+        """Return what the store has to be told when so many more come; None for nothing.
 
         Raises:
-            Refusal: 429; the queue is full.
             StoreError: the count cannot be read.
         """
         if self._most is None:
-            return
+            return None
         now = self._clock()
         if now - self._read_at >= NS:
             found = await self._store.counts()
             self._alive, self._read_at = found.pending + found.retrying, now
-        if self._alive + count > self._most:
-            told = f"the queue is full: {self._most} deliveries wait, and more are not taken in"
-            raise Refusal(429, told, headers={"Retry-After": "5"})
         self._alive += count
+        return self._most if self._alive > self._most - max(_NEAR, self._most // 10) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ class Shared:
     async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
         """Store deliveries, as `Store.submit`, and remember whether that went well."""
         with self.storing.watched():
-            return await self.store.submit(new)
+            return await self.store.submit(new, await self.room.bound(len(new)))
 
 
 def shared_of(request: Request) -> Shared:

@@ -38,7 +38,6 @@ async def take(request: Request) -> Response:
     service = shared_of(request)
     key = submit.idempotency_key(request.headers.get("idempotency-key"))
     new = service.to_deliver(submit.read(await content(request)), key)
-    await service.room.take(1)
     (made,) = await service.submit([new])
     told, wait = _accepted(made, new)
     extra = {"Idempotency-Replayed": "true"} if made.outcome == "replayed" else {}
@@ -96,6 +95,9 @@ def _accepted(made: Submitted, new: NewDelivery) -> tuple[Accepted, int]:
     if made.outcome == "conflict":
         told = "this key stood for another submission; a new one needs a new key"
         raise Refusal(422, told, field="Idempotency-Key")
+    if made.outcome == "full":
+        told = "the queue is full: as many deliveries wait as max_queue allows, and more are not taken in"
+        raise Refusal(429, told, headers={"Retry-After": "5"})
     due_in = max(new.delay, (new.run_at or 0) - made.created_at)
     wait = next_poll(finished=False, elapsed=0, due_in=due_in) or 0
     return Accepted(id=made.id, status="pending", next_poll_ms=-(-wait // 1_000_000)), wait
@@ -148,11 +150,7 @@ def _read(service: Shared, number: int, text: bytes | None) -> Line | NewDeliver
 async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | NewDelivery]) -> list[Line]:
     new = [each for each in lines if isinstance(each, NewDelivery)]
     try:
-        if new:
-            await service.room.take(len(new))
         results: list[list[Submitted] | BaseException] = [[each] for each in await service.submit(new)] if new else []
-    except Refusal as full:
-        results = [full] * len(new)
     except OptionsError:
         # One of them is at fault; each by itself, they still share a commit.
         results = await asyncio.gather(*(service.submit([each]) for each in new), return_exceptions=True)

@@ -140,8 +140,8 @@ class PostgresStore:
         """Return what a doctor asks about the database."""
         return await self._read(doctor.facts, self._place)
 
-    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
-        return await self._writer.do(submitting.submit, new)
+    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
+        return await self._writer.do(submitting.submit, (new, most))
 
     async def register(self, worker: str, lasting: int) -> Lease:
         return await self._writer.do(leases.register, (worker, lasting))

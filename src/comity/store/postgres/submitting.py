@@ -8,6 +8,7 @@ from typing import Any, Literal
 from comity.errors import OptionsError
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
+from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
 from comity.store.sums import LaneRef, Results
 
@@ -35,16 +36,19 @@ WHERE k.key = ANY($1::text[])
 """
 
 
-async def submit(transaction: Transaction, calls: list[Sequence[NewDelivery]]) -> Results[list[Submitted]]:
+async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitted]]:
     """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
-    lanes = await _lanes(transaction, calls)
-    errors = [_astray(lanes, call) for call in calls]
+    lanes = await _lanes(transaction, [new for new, _ in calls])
+    errors = [_astray(lanes, new) for new, _ in calls]
     before = await _before(
-        transaction, [each for call, error in zip(calls, errors, strict=True) if not error for each in call]
+        transaction, [each for (new, _), error in zip(calls, errors, strict=True) if not error for each in new]
     )
-    made = _Made(transaction, lanes, before)
+    alive = None
+    if any(most is not None for _, most in calls):
+        alive = await transaction.db.fetchval(ALIVE) + transaction.live()
+    made = _Made(transaction, lanes, before, Room(None if alive is None else int(alive), transaction.now))
     results: Results[list[Submitted]] = [
-        error or [made.one(each) for each in call] for call, error in zip(calls, errors, strict=True)
+        error or [made.one(each, most) for each in new] for (new, most), error in zip(calls, errors, strict=True)
     ]
     await made.save()
     return results
@@ -105,13 +109,15 @@ class _Made:
         transaction: where.
         lanes: by name.
         keys: what `_before` found; a key that is taken now stands for its delivery from then on.
+        room: for how many there is.
     """
 
-    def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef], keys: dict[str, Any]) -> None:
-        self._transaction, self._lanes, self._keys = transaction, lanes, keys
+    def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef], keys: dict[str, Any], room: Room) -> None:
+        self._transaction, self._lanes, self._keys, self._room = transaction, lanes, keys, room
         self._rows: list[tuple[object, ...]] = []
+        self._unused: list[str] = []
 
-    def one(self, new: NewDelivery) -> Submitted:
+    def one(self, new: NewDelivery, most: int | None) -> Submitted:
         """Make a delivery, unless its key stands for one."""
         transaction, key = self._transaction, new.idempotency_key
         now = transaction.now
@@ -120,6 +126,10 @@ class _Made:
             fingerprint, earlier, created_at, state = number
             outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
             return Submitted(id=earlier, outcome=outcome, state=state, created_at=created_at)
+        if (full := self._room.take(most)) is not None:
+            if key is not None:
+                self._unused.append(key)
+            return full
         if number is None:
             number = transaction.ids.new(now)
         else:
@@ -142,5 +152,7 @@ class _Made:
 
     async def save(self) -> None:
         """Write them."""
+        if unused := [key for key in self._unused if isinstance(self._keys[key], str)]:
+            await self._transaction.db.execute("DELETE FROM keys WHERE key = ANY($1::text[])", unused)
         if self._rows:
             await self._transaction.db.execute(_INSERT, self._transaction.now, *columns(self._rows))

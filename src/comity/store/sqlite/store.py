@@ -113,8 +113,8 @@ class SqliteStore:
         with translated(self._path):
             self._opened.close()
 
-    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
-        return await self._writer.do(submitting.submit, new)
+    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
+        return await self._writer.do(submitting.submit, (new, most))
 
     async def register(self, worker: str, lasting: int) -> Lease:
         return await self._writer.do(leases.register, (worker, lasting))

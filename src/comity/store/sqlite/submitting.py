@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from comity.errors import OptionsError
 from comity.store.records import NewDelivery, Submitted
+from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
@@ -20,13 +21,14 @@ SELECT k.fingerprint, k.id, k.created_at, d.state FROM keys k LEFT JOIN deliveri
 """
 
 
-def submit(transaction: Transaction, calls: list[Sequence[NewDelivery]]) -> Results[list[Submitted]]:
+def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitted]]:
     """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
     payloads: list[tuple[object, ...]] = []
     results: Results[list[Submitted]] = []
-    for new in calls:
+    room = Room(_alive(transaction) if any(most is not None for _, most in calls) else None, transaction.now)
+    for new, most in calls:
         error = _astray(transaction, new)
-        results.append(error or [_one(transaction, each, payloads) for each in new])
+        results.append(error or [_one(transaction, each, payloads, room, most) for each in new])
     transaction.db.executemany(_PAYLOAD, payloads)
     return results
 
@@ -44,9 +46,18 @@ def _astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsErro
     return None
 
 
-def _one(transaction: Transaction, new: NewDelivery, payloads: list[tuple[object, ...]]) -> Submitted:
+def _alive(transaction: Transaction) -> int:
+    alive: int = transaction.db.execute(ALIVE).fetchone()[0]
+    return alive + transaction.live()
+
+
+def _one(
+    transaction: Transaction, new: NewDelivery, payloads: list[tuple[object, ...]], room: Room, most: int | None
+) -> Submitted:
     if new.idempotency_key is not None and (before := _before(transaction, new)):
         return before
+    if (full := room.take(most)) is not None:
+        return full
     db, now = transaction.db, transaction.now
     lane = transaction.new_lane(new.lane or new.origin, new.origin)
     due_at = max(now + new.delay, new.run_at or 0)

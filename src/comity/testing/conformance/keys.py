@@ -56,6 +56,31 @@ class Keys:
             assert len({each.id for (each,) in found}) == 1
             assert len(set(await submit(store, new(1), new(1)))) == 2
 
+    async def test_no_more_are_alive_than_may_be(self, stage: Stage) -> None:
+        """As many as fit are stored, those that a transaction brings included; an end makes room."""
+        async with stage.opened() as store:
+            found = await store.submit([new(n, lane=f"{n}") for n in range(4)], 3)
+            assert [each.outcome for each in found] == ["created"] * 3 + ["full"]
+            at_once = await asyncio.gather(*(store.submit([new(n)], 3) for n in range(5)), store.submit([new(9)]))
+            assert [each.outcome for (each,) in at_once] == ["full"] * 5 + ["created"]
+            lease = await worker(store)
+            for _ in range(2):
+                await send(store, lease)
+            found = await store.submit([new(5), new(6)], 3)
+            assert [each.outcome for each in found] == ["created", "full"]
+            assert (await store.counts()).pending == 3
+
+    async def test_a_used_key_is_answered_though_there_is_no_room(self, stage: Stage) -> None:
+        """And one that found no room is not used."""
+        async with stage.opened() as store:
+            request, other = new(1, idempotency_key="key"), new(2, idempotency_key="other")
+            (first,) = await store.submit([request], 1)
+            found = await store.submit([request, new(3, idempotency_key="key"), other, other], 1)
+            assert [each.outcome for each in found] == ["replayed", "conflict", "full", "full"]
+            assert found[0].id == first.id
+            (made,) = await store.submit([new(4, idempotency_key="other")], 2)
+            assert made.outcome == "created"
+
     async def test_a_key_outlives_its_delivery_and_has_an_age_of_its_own(self, stage: Stage) -> None:
         """Until it is pruned it says what it stood for."""
         async with stage.opened() as store:
