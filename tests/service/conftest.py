@@ -1,4 +1,4 @@
-"""What touches the wire is tested on both event loops; kills need a Postgres server, as the tests of stores do."""
+"""What touches the wire is tested on both event loops; kills and outages need a Postgres server, as the tests of stores do."""
 
 from __future__ import annotations
 

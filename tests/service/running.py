@@ -22,6 +22,7 @@ from comity.testing.upstream import Upstream
 LOOPBACK = Guard(allow=["127.0.0.0/8"])
 EAGER = {"max_retries": 5, "backoff_ms": 100}
 LIMIT = 30.0
+FULL = StoreError("the disk is full", reason="full")
 
 
 class Bench:
@@ -76,8 +77,8 @@ class Bench:
 class Failing:
     """A store that refuses some calls of a kind, as one whose disk is full does."""
 
-    def __init__(self, store, name, times):
-        self._store, self._name, self.left = store, name, times
+    def __init__(self, store, name, times, error=FULL):
+        self._store, self._name, self.left, self._error = store, name, times, error
 
     def __getattr__(self, name):
         if name == self._name and self.left:
@@ -86,7 +87,7 @@ class Failing:
         return getattr(self._store, name)
 
     async def _refuse(self, *_arguments, **_named):
-        raise StoreError("the disk is full", reason="full")
+        raise self._error
 
 
 class Counted:

@@ -266,17 +266,6 @@ async def test_a_lane_that_is_paused_gives_back_what_waits(work):
         assert (await work.end(waiting)).state == "completed"
 
 
-@pytest.mark.parametrize("call", ["begin", "finish", "hold"])
-async def test_a_store_that_refuses_for_a_while_costs_no_attempt(work, call):
-    """WC-05: what became of a send is told again until it is written, and what could not begin was not sent."""
-    delivery = await work.submit("/flaky/a?fail=1&code=429&retry_after=1")
-    store = Failing(work.store, call, 1)
-    async with work.worker(store=store):
-        found = await work.end(delivery)
-    assert store.left == 0
-    assert (found.state, found.attempts, len(work.upstream.log)) == ("completed", 2, 2)
-
-
 async def test_a_worker_without_a_free_slot_rests(work):
     """What comes due meanwhile is no reason to look: a slot that comes free is."""
     store = Counted(work.store)
@@ -286,6 +275,52 @@ async def test_a_worker_without_a_free_slot_rests(work):
         await work.end(slow)
         assert store.calls["events"] < 20
         assert (await work.end(due)).state == "completed"
+
+
+CALLS = [
+    "begin",
+    "claim",
+    "disown",
+    "events",
+    "finish",
+    "give_back",
+    "hold",
+    "lane",
+    "newer",
+    "now",
+    "own",
+    "renew",
+    "starts",
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_store_that_refuses_for_a_while_cuts_nothing_short(work, call):
+    """WC-05: whichever call of a worker it is, what is under way ends once, and what waits is sent afterwards."""
+    store = Failing(work.store, call, 0)
+    elsewhere = work.upstream.url.replace("127.0.0.1", "localhost")
+    policy = Policy(concurrency=1, learn=None, rate="50/1s")
+    async with work.worker(store=store, lease=3 * NS, policy=policy, sweep=NS // 20, patience=NS // 20):
+        slow = await work.submit("/delay/1200")
+        await work.upstream.until(lambda up: len(up.log) == 1)
+        store.left = 2
+        others = [await work.submit("/ok/1"), await work.submit(f"{elsewhere}/flaky/a?fail=1&code=429&retry_after=1")]
+        found = await work.end(slow)
+        assert (found.state, found.attempts) == ("completed", 1)
+        for each in others:
+            assert (await work.end(each)).state == "completed"
+        await work.until(lambda: store.left == 0)
+        assert (await work.end(await work.submit("/ok/2"))).state == "completed"
+    assert work.arrivals() == {"/delay/1200": 1, "/ok/1": 1, "/flaky/a?fail=1&code=429&retry_after=1": 2, "/ok/2": 1}
+
+
+async def test_a_delivery_that_cannot_be_read_fails_however_often_the_store_refuses(work):
+    """WC-03: its attempt's row is written later."""
+    bad = await work.submit("/ok/1", headers=b"[1]")
+    store = Failing(work.store, "begin", 1)
+    async with work.worker(store=store):
+        found = await work.end(bad)
+    assert (found.reason, found.attempts, store.left) == ("invalid", 1, 0)
 
 
 async def test_a_lane_with_limits_of_its_own_is_held_to_them_and_its_origins_others_are_not(work):

@@ -7,6 +7,7 @@ import logging
 
 import pytest
 
+from comity.errors import StoreError
 from comity.service.supervisor import Supervisor
 from comity.testing.virtual_clock import VirtualClock
 
@@ -14,14 +15,14 @@ from comity.testing.virtual_clock import VirtualClock
 class Part:
     """Fails so many times, each time after so many seconds, and then is done."""
 
-    def __init__(self, fails, after=0.0):
-        self.fails, self.after, self.runs = fails, after, 0
+    def __init__(self, fails, after=0.0, error=OSError):
+        self.fails, self.after, self.error, self.runs = fails, after, error, 0
 
     async def run(self):
         self.runs += 1
         await asyncio.sleep(self.after)
         if self.runs <= self.fails:
-            raise OSError(f"failure {self.runs}")
+            raise self.error(f"failure {self.runs}")
 
 
 async def forever():
@@ -48,3 +49,14 @@ def test_failures_that_lie_apart_do_not_add_up():
     part = Part(fails=30, after=20.0)
     VirtualClock().run(Supervisor({"worker": part.run}).run())
     assert part.runs == 31
+
+
+def test_an_outage_of_the_store_is_no_failure_however_long_it_lasts(caplog):
+    """It is told once, or again when the part had worked in between."""
+    part = Part(fails=1000, error=StoreError)
+    VirtualClock().run(Supervisor({"worker": part.run}).run())
+    assert part.runs == 1001
+    assert [record.message for record in caplog.records] == ["part worker waits for the store: failure 1"]
+    caplog.clear()
+    VirtualClock().run(Supervisor({"worker": Part(fails=2, after=10.0, error=StoreError).run}).run())
+    assert len(caplog.records) == 2

@@ -190,9 +190,8 @@ class Errand:
             return self._back(_AGAIN)
         except LeaseLost:
             raise
-        except StoreError as error:  # the attempt's row could not be written, so nothing was sent
-            log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
-            return self._back(_AGAIN)
+        except StoreError as error:
+            return self._unbegun(error)
         except TimedOut:  # its deadline passed in the queue, and whoever claims it next fails it
             return self._back()
         except _Stale:
@@ -215,9 +214,23 @@ class Errand:
                 log.error("%s waits, and so does all that needs the same key: %s", claim.id, missing)
             return self._back(_UNKEYED)
         except (OptionsError, InvalidRequest, StoreError) as error:
-            await self._store.begin(claim)  # it gets an attempt all the same, which is where an error stands
-            error_text = f"{type(error).__name__}: {error}"
-            return self._end(Ended(then="failed", reason="invalid", error=error_text, sent="no"))
+            return await self._refused(error)
+
+    async def _refused(self, error: Exception) -> Tell:
+        """Return what to tell of a delivery that no request can be made of; an attempt is where an error stands."""
+        try:
+            await self._store.begin(self.claim)
+        except LeaseLost:
+            raise
+        except StoreError as away:
+            return self._unbegun(away)
+        said = f"{type(error).__name__}: {error}"
+        return self._end(Ended(then="failed", reason="invalid", error=said, sent="no"))
+
+    def _unbegun(self, error: StoreError) -> Tell:
+        """Return what to tell when the attempt's row could not be written, so that nothing was sent."""
+        log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
+        return self._back(_AGAIN)
 
     def _request(self) -> Request:
         claim, signer = self.claim, self._setting.signer

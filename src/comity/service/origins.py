@@ -101,6 +101,8 @@ class Origins:
         self._store, self._default, self._clock, self._draw = store, default, clock, draw
         self._owned: dict[str, OwnedOrigin] = {}
         self._lanes: dict[str, Gate | None] = {}
+        self._taken: list[Origin] = []  # whose limiters have not begun
+        self._left: set[str] = set()  # of which the store does not know yet that they were given up
         self._loading = asyncio.Lock()
 
     async def get(self, name: str) -> OwnedOrigin | None:
@@ -114,9 +116,12 @@ class Origins:
         return len(self._owned)
 
     async def own(self, lease: Lease, most: int) -> None:
-        """Take up to `most` origins more, and begin their limiters."""
-        for origin in await self._store.own(lease, most):
-            self._owned[origin.name] = await self._begin(origin)
+        """Take up to `most` origins more, and begin their limiters; what a store that was away kept from its end comes first."""
+        await self._disown(lease)
+        self._taken += await self._store.own(lease, most)
+        while self._taken:
+            self._owned[self._taken[-1].name] = await self._begin(self._taken[-1])
+            self._taken.pop()
 
     async def lane(self, key: str, origin: str) -> Gate | None:
         """Return the gate of a lane of an owned origin, None when it has no limits of its own.
@@ -170,10 +175,15 @@ class Origins:
         now = self._clock.now()
         idle = [name for name, owned in self._owned.items() if name not in busy and owned.idle(now)]
         self._lanes = {key: gate for key, gate in self._lanes.items() if gate is not None and not gate.core.idle(now)}
-        if idle:
-            for name in idle:
-                del self._owned[name]
-            await self._store.disown(lease, idle)
+        for name in idle:
+            del self._owned[name]
+        self._left.update(idle)
+        await self._disown(lease)
+
+    async def _disown(self, lease: Lease) -> None:
+        if names := sorted(self._left):
+            await self._store.disown(lease, names)
+            self._left.difference_update(names)
 
     async def _begin(self, origin: Origin) -> OwnedOrigin:
         """Return an origin whose limiter knows what was sent before."""

@@ -1,7 +1,7 @@
 """Supervisor: keeps the parts of a service running.
 
 One that fails is told and started anew, and one that goes on failing ends the service, loudly: a service without its worker
-would only seem to work.
+would only seem to work. An outage of the store is no failure: whoever cannot bear it is started anew until it is over.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from comity.service.log import log
+from comity.service.outage import Outage, passes
 
 RESTARTS = 5
 """So often a part may fail ..."""
@@ -19,6 +20,9 @@ WITHIN = 60.0
 """... within so many seconds."""
 
 _LONGEST_REST = 5.0
+
+_AWAY = 0.5
+"""So many seconds after a refusal of the store a part is started anew."""
 
 
 def leaves(error: BaseException) -> list[BaseException]:
@@ -61,13 +65,20 @@ class Supervisor:
     async def _keep(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
         loop = asyncio.get_running_loop()
         failures: deque[float] = deque()
+        outage = Outage(f"part {name}")
         while True:
+            began = loop.time()
             try:
                 await part()
             except Exception as error:
-                now = loop.time()
-                failures.append(now)
-                while failures[0] <= now - self._within:
+                if passes(error):
+                    if loop.time() - began > _LONGEST_REST:  # it had begun to work in between: this is another one
+                        outage = Outage(f"part {name}")
+                    outage.bear(error)
+                    await asyncio.sleep(_AWAY)
+                    continue
+                failures.append(loop.time())
+                while failures[0] <= failures[-1] - self._within:
                     failures.popleft()
                 if len(failures) > self._restarts:
                     log.critical(

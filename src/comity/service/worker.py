@@ -4,6 +4,9 @@ Everything that it holds hangs on a lease, which it renews long before it runs o
 process stood still, the store was out of reach), whatever it has under way is cut short and it begins anew with another:
 the store refuses what a late worker says, so nothing that it still does changes anything.
 
+A store that does not take part for a while is waited for, and cuts nothing short: the heartbeat alone decides when the lease
+is lost.
+
 Any number of workers, in any number of processes, share a store that serves several.
 """
 
@@ -26,6 +29,7 @@ from comity.policy.units import NS
 from comity.service.errand import Cut, Errand, Setting
 from comity.service.log import log
 from comity.service.origins import Origins
+from comity.service.outage import Outage
 from comity.service.supervisor import leaves
 from comity.store.records import Event, Lease
 
@@ -33,6 +37,9 @@ _MOST_ORIGINS = 200
 """So many origins are taken at a time."""
 
 _PAGE = 1000
+
+_REST = 0.2
+"""So many seconds after a refusal the store is asked again."""
 
 _LAST_WORDS = 5.0
 """So many seconds a store has to take what a worker says that ends."""
@@ -77,6 +84,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._grace: float | None = None
+        self._outage = Outage(f"worker {self._name}")
         self._lease: Lease | None = None
         self._lasts_until = self._shift = 0
         self._due = self._seen = 0
@@ -147,17 +155,20 @@ class Worker:
             lease, until = self._standing()
             asked = self._clock.now()
             try:
-                renewal = await self._store.renew(lease)
+                # One that has run out already may still be renewed, see `Store.renew`.
+                async with asyncio.timeout(max(self._options.lease / 10, until - asked) / NS):
+                    renewal = await self._store.renew(lease)
+                    await self._note(renewal.lease, asked)
             except LeaseLost:
                 raise
-            except StoreError as error:
-                if asked >= until:
-                    raise LeaseLost(f"the lease of {self._name} could not be renewed in time: {error}") from None
+            except (StoreError, TimeoutError) as error:
+                if self._clock.now() >= self._standing()[1]:
+                    said = str(error) or "no answer"
+                    raise LeaseLost(f"the lease of {self._name} could not be renewed in time: {said}") from None
                 log.warning("the lease of %s could not be renewed: %s", self._name, error)
                 every = min(1.0, self._options.lease / 10 / NS)
                 continue
             every = self._options.lease / 3 / NS
-            await self._note(renewal.lease, asked)
             for delivery in renewal.cancelling:
                 self._cancel(delivery)
 
@@ -182,16 +193,26 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
             self._wake.clear()
-            await self._catch_up()
-            waits, free = self._options.poll, self._options.slots - len(self._errands)
-            if free > 0:
-                if await self._take(free):
-                    continue
-                if self._due:  # without a free slot whatever comes due waits until one is, which wakes
-                    waits = min(waits, self._due - self._clock.now())
+            try:
+                waits = await self._look()
+            except StoreError as error:
+                self._outage.bear(error)
+                await asyncio.sleep(_REST)  # whatever wakes, the store is away
+                continue
+            self._outage.over()
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, waits / NS)):
+                async with asyncio.timeout(waits / NS):
                     await self._wake.wait()
+
+    async def _look(self) -> int:
+        """Heed what there is, take what there is, and return how long to wait when nothing tells of more, ns."""
+        await self._catch_up()
+        free, poll = self._options.slots - len(self._errands), self._options.poll
+        if free <= 0:  # a slot that comes free wakes
+            return poll
+        if await self._take(free):
+            return 0
+        return min(poll, max(0, self._due - self._clock.now())) if self._due else poll
 
     async def _drain(self) -> None:
         for errand in list(self._errands.values()):
@@ -241,7 +262,12 @@ class Worker:
         """Wake whoever claims when there is news: work, or somebody changed what this worker has in hand."""
         while True:
             self._caught_up.clear()
-            await self._store.newer(self._seen)
+            try:
+                await self._store.newer(self._seen)
+            except StoreError as error:
+                self._outage.bear(error)
+                await asyncio.sleep(_REST)
+                continue
             self._wake.set()
             await self._caught_up.wait()
 
@@ -250,7 +276,7 @@ class Worker:
         while page := await self._store.events(self._seen, _PAGE):
             for event in page:
                 await self._heed(event)
-            self._seen = page[-1].seq
+                self._seen = event.seq
         self._caught_up.set()
 
     async def _heed(self, event: Event) -> None:
@@ -282,4 +308,7 @@ class Worker:
         while True:
             await asyncio.sleep(self._options.sweep / NS)
             busy = Counter(errand.claim.origin for errand in self._errands.values())
-            await self._origins.leave(self._standing()[0], busy)
+            try:
+                await self._origins.leave(self._standing()[0], busy)
+            except StoreError as error:
+                self._outage.bear(error)
