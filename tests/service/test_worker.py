@@ -227,6 +227,18 @@ async def test_a_callback_that_cannot_be_signed_is_not_sent_and_told(work, caplo
     assert work.upstream.arrivals("/ok/told") == []
 
 
+async def test_a_callback_waits_for_a_worker_that_can_sign_it(work, caplog):
+    """Where several share a store one may have been started without the secrets: it tells, and sends and spends nothing."""
+    number = await work.submit("/ok/told", lane="callbacks " + work.upstream.url)
+    async with work.service():
+        await work.until(lambda: "COMITY_CALLBACK_SECRETS" in caplog.text)
+    await work.store.hasten(number)
+    async with work.service(secrets=[new_secret()]):
+        assert (await work.end(number)).attempts == 1
+    (arrival,) = work.upstream.log
+    assert "webhook-signature" in dict(arrival.headers)
+
+
 async def test_a_restart_does_not_refill_a_limit(work):
     """The attempts of before count against the rate of the next worker."""
     policy = Policy(rate="3/1h", concurrency=10)

@@ -96,7 +96,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
         patience: ns that a claim waits for its turn.
-        signer: signs callbacks.
+        signer: signs callbacks; without it they wait for a worker that has one.
         vault: opens the secrets among the headers.
         seldom: for what would be said of each delivery.
     """
@@ -205,16 +205,21 @@ class Errand:
     async def _prepared(self) -> tuple[Request, RetryRules, Timeout] | Tell:
         """Return what the claim asks for, or, when it cannot be sent, what the store is to be told."""
         claim, setting = self.claim, self._setting
+        if self._is_callback and setting.signer is None:
+            return self._waits(CALLBACKS, "set COMITY_CALLBACK_SECRETS for this worker too")
         try:
             terms = Terms.read(claim.options)
             limits = setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
             return self._request(), _rules(terms, claim.mode), limits
         except KeyMissing as missing:  # a wrong configuration loses nothing: it waits until that is put right
-            if setting.seldom.may(missing.key, self._clock.now()):
-                log.error("%s waits, and so does all that needs the same key: %s", claim.id, missing)
-            return self._back(_UNKEYED)
+            return self._waits(missing.key, str(missing))
         except (OptionsError, InvalidRequest, StoreError) as error:
             return await self._refused(error)
+
+    def _waits(self, key: str, why: str) -> Tell:
+        if self._setting.seldom.may(key, self._clock.now()):
+            log.error("%s waits, and so does all that needs the same key: %s", self.claim.id, why)
+        return self._back(_UNKEYED)
 
     async def _refused(self, error: Exception) -> Tell:
         """Return what to tell of a delivery that no request can be made of; an attempt is where an error stands."""
@@ -235,7 +240,7 @@ class Errand:
     def _request(self) -> Request:
         claim, signer = self.claim, self._setting.signer
         headers = list(self._setting.vault.open(claim).items())
-        if signer is not None and claim.lane.startswith(CALLBACKS):
+        if signer is not None and self._is_callback:
             at = self._clock.now() + self._shift
             headers += signer.headers(claim.id, at, claim.body or b"").items()
         # The key is the same over all attempts and replays, so that a receiver can tell a repetition from something new.
@@ -268,6 +273,10 @@ class Errand:
             part=part,
             so_far=so_far,
         )
+
+    @property
+    def _is_callback(self) -> bool:
+        return self.claim.lane.startswith(CALLBACKS)
 
     async def _turn(self) -> Turn | AbstractAsyncContextManager[None]:
         """Return what the lane lets it pass by."""
