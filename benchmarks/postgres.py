@@ -2,7 +2,7 @@
 
 The measures are pgbench's own transaction (like TPC-B) on the same server, as many at once as suit it, and the jobs of other
 queues (see `queues`), in the same run; the SQLite store stands beside, which wants no server.
-COMITY_BENCH_POSTGRES names the server; otherwise it is the one that runs on this machine.
+`places` says which server.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from uuid import uuid4
 from benchmarks import peers, queues
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
+from benchmarks.places import SERVER
 from benchmarks.row import Row
 from benchmarks.store import HOUR, SUBMITTERS, lives_of, opened
 from comity.store.base import Store
 
 T = TypeVar("T")
 
-RUNNING = "postgresql://postgres@127.0.0.1:5432/test"
 CLIENTS = 16
 TPC = "tpc"
 PEERS = {"procrastinate": queues.procrastinate, "saq": queues.saq}
@@ -61,7 +61,7 @@ QUICK, FULL = Size(1_000, 100, 1, 1, 2, 3), Size(20_000, 1_000, 5, CLIENTS, 5, 9
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure, and yield the rows."""
-    dsn = os.environ.get("COMITY_BENCH_POSTGRES", RUNNING)
+    dsn = SERVER
     if peers.find("asyncpg") is None or shutil.which("pgbench") is None:
         yield from (Row.absent(what) for what, _ in WHAT.values())
         return

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.row import Row
 
-NAMES = ("limiter", "exactness", "waste", "feedback", "client", "bulk", "store", "postgres")
+SERVICE = ("intake", "journeys", "claims", "lanes", "pages", "pruning")
+NAMES = ("limiter", "exactness", "waste", "feedback", "client", "bulk", "store", "postgres", *SERVICE)
 
 NOTES = """\
 A ratio is the median of the ratios of paired, interleaved rounds; ± is half its 95 % interval, and ? marks one above 5 %.
 Rounds go on until the spread is below 5 % or a bound is reached; the first round warms up and does not count.
 Garbage collector: run before and off during each sample of `limiter`, as it is by default everywhere else.
+Rows of the service: a `comity serve` process with its default settings unless a module says otherwise, asked over HTTP.
 Timings in `client`: comity and its transport measure every phase, httpx and httpx2 one duration, aiohttp and undici nothing.
 """
 
