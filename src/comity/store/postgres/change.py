@@ -17,8 +17,8 @@ _TYPES = {
     "error": "text", "reason": "text",
 }  # fmt: skip
 _CHANGING = Row.__struct_fields__[FIXED:]
-_READ = {"n": "id", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
-_FIND = f"SELECT {', '.join(_READ.get(name, name) for name in Row.__struct_fields__)} FROM deliveries WHERE "  # noqa: S608 - names of ours
+_READ = {"id": "id::text", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
+_FIND = f"SELECT {', '.join(_READ.get(name, name) for name in Row.__struct_fields__[1:])} FROM deliveries WHERE "  # noqa: S608 - names of ours
 _SET = {"phase": "least(v.phase, 3)"}
 _SAVED = len(_CHANGING) + 1
 _ENDS = ("uuid", "text", "bigint", "bigint", "integer", "text", "bigint", "bytea", "text")
@@ -56,7 +56,7 @@ class Change(Held):
     async def find(self, where: str, *values: object) -> list[Row]:
         """Return the rows that an SQL condition of ours picks, locked, to be changed."""
         found = await self._transaction.db.fetch(f"{_FIND} {where}", *values)
-        return [self.hold(Row(*row)) for row in found]
+        return [self.hold(Row(row[0], *row)) for row in found]
 
     async def of(self, ids: Sequence[str]) -> None:
         """Hold those rows of these ids that there are; in order of their ids, as others do."""

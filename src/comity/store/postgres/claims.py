@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from comity.errors import LeaseLost
 from comity.store.ended import columns_of, lost, tell
@@ -43,18 +42,19 @@ WITH heads AS (
     ) h
 ), claimed AS (
     UPDATE deliveries d SET phase = 3, lease = $1, fence = d.fence + 1 FROM heads WHERE d.id = heads.id
-    RETURNING d.rank, d.id, d.fence, d.lane, d.method, d.url, d.priority, d.enqueued_at, d.deadline, d.max_attempts, d.mode,
-        d.idempotency_key, d.attempts - d.apart, d.refusals, d.refusals_in_a_row, d.attempts, d.crashes
+    RETURNING d.*
 ), served AS (
     UPDATE lanes l SET served_at = $4 + v.turn FROM unnest($2::bigint[]) WITH ORDINALITY v (lane, turn) WHERE l.id = v.lane
 )
-SELECT c.*, p.headers, p.body, p.options FROM claimed c JOIN payloads p ON p.id = c.id
+SELECT c.rank, c.id::text, c.fence, c.lane, c.method, c.url, c.priority, c.enqueued_at, c.deadline, c.max_attempts, c.mode,
+    c.idempotency_key, c.attempts - c.apart, c.refusals, c.refusals_in_a_row, c.attempts, c.crashes, p.headers, p.body, p.options
+FROM claimed c JOIN payloads p ON p.id = c.id
 """
 _BEGIN = """
 UPDATE deliveries d SET began_at = $1, cost = v.cost, attempts = d.attempts + 1, version = d.version + 1
 FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) v (id, lease, fence, cost)
 WHERE d.id = v.id AND d.lease = v.lease AND d.fence = v.fence AND d.began_at IS NULL
-RETURNING d.id, d.fence, d.attempts
+RETURNING d.id::text, d.fence, d.attempts
 """
 _ANSWER = """
 INSERT INTO answers SELECT * FROM unnest($1::uuid[], $2::integer[], $3::boolean[], $4::bigint[], $5::bytea[], $6::bytea[],
@@ -106,7 +106,7 @@ async def _heads(transaction: Transaction, lease: int, turns: dict[int, int]) ->
 
 def _claim_of(lease: int, lane: LaneRef, head: Any) -> Claim:
     return Claim(
-        row=UUID(head[1]).int,
+        row=int(head[1].replace("-", ""), 16),
         id=head[1],
         lease=lease,
         fence=head[2],

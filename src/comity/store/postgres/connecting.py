@@ -60,11 +60,4 @@ class Place(NamedTuple):
         Raises:
             OSError, asyncpg.PostgresError, asyncpg.InterfaceError: there is none to be had.
         """
-        connection = await asyncpg.connect(**self.arguments)
-        await prepare(connection)
-        return connection
-
-
-async def prepare(connection: Any) -> None:
-    """Have ids come and go as text."""
-    await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str, format="text")
+        return await asyncpg.connect(**self.arguments)

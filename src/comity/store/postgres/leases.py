@@ -35,7 +35,7 @@ async def renew(transaction: Transaction, calls: list[Lease]) -> Results[Renewal
             results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
             continue
         renewed = Lease(id=lease.id, worker=lease.worker, lasting=lease.lasting, expires_at=ends)
-        rows = await db.fetch("SELECT id FROM deliveries WHERE lease = $1 AND cancelling = 1", lease.id)
+        rows = await db.fetch("SELECT id::text FROM deliveries WHERE lease = $1 AND cancelling = 1", lease.id)
         results.append(Renewal(lease=renewed, cancelling=[row[0] for row in rows]))
     return results
 

@@ -29,7 +29,7 @@ from comity.store.sums import COUNTS
 S = TypeVar("S", bound=msgspec.Struct)
 
 _DELIVERY = """
-SELECT d.id, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.method, d.url, p.options, d.priority, d.mode,
+SELECT d.id::text, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.method, d.url, p.options, d.priority, d.mode,
     d.idempotency_key, d.created_at, d.enqueued_at, d.due_at, d.deadline, d.ended_at, d.attempts, d.max_attempts, d.crashes,
     d.status, d.error, d.reason, d.version
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.id = d.id
@@ -41,7 +41,7 @@ FROM lanes l JOIN origins o ON o.id = l.origin
 """  # noqa: S608 - names of ours
 _ORIGINS = 'SELECT name, lease, epoch, paused_until, blocked_until, gap FROM origins ORDER BY name COLLATE "C"'
 _EVENTS = """
-SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery, e.attempt, e.status, e.note
+SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery::text, e.attempt, e.status, e.note
 FROM events e LEFT JOIN lanes l ON l.id = e.lane LEFT JOIN origins o ON o.id = e.origin
 LEFT JOIN origins p ON p.id = l.origin WHERE e.seq > $1 ORDER BY e.seq LIMIT $2
 """
@@ -115,7 +115,7 @@ async def matching(db: Any, query: Query, cursor: str | None, most: int, *, ende
     where, values = _where(query, cursor)
     if ended:
         where += " AND d.phase = 0"
-    text = f"SELECT d.id FROM deliveries d WHERE {where} ORDER BY d.id DESC LIMIT ${len(values) + 1}"  # noqa: S608 - values apart
+    text = f"SELECT d.id::text FROM deliveries d WHERE {where} ORDER BY d.id DESC LIMIT ${len(values) + 1}"  # noqa: S608 - values apart
     return [row[0] for row in await db.fetch(text, *values, most)]
 
 

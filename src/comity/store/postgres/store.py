@@ -16,7 +16,7 @@ from comity.store.base import AGEING, LONGEST_AGEING
 from comity.store.bell import Bell
 from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, submitting
 from comity.store.postgres.claims import give_back
-from comity.store.postgres.connecting import Place, prepare
+from comity.store.postgres.connecting import Place
 from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
@@ -114,7 +114,7 @@ class PostgresStore:
             raise OptionsError("ageing", ageing, f"0 to {LONGEST_AGEING} ns")
         place = Place(dsn, schema)
         with translated():
-            pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS, init=prepare)
+            pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS)
             try:
                 async with pool.acquire() as db:
                     await check_schema(db, place)

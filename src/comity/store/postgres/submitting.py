@@ -31,7 +31,7 @@ INSERT INTO keys SELECT v.*, $4 FROM unnest($1::text[], $2::bytea[], $3::uuid[])
 ON CONFLICT DO NOTHING RETURNING key
 """
 _KEYED = """
-SELECT k.key, k.fingerprint, k.id, k.created_at, d.state FROM keys k LEFT JOIN deliveries d ON d.id = k.id
+SELECT k.key, k.fingerprint, k.id::text, k.created_at, d.state FROM keys k LEFT JOIN deliveries d ON d.id = k.id
 WHERE k.key = ANY($1::text[])
 """
 
