@@ -61,6 +61,7 @@ async def lose(store):
     store._closed = True
     store._pool.terminate()
     await store._news.close()
-    if store._writer._db is not None:
-        store._writer._db.terminate()
+    for hand in store._writer._hands:
+        if hand.committer._db is not None:
+            hand.committer._db.terminate()
     await store._writer.close()

@@ -262,9 +262,28 @@ async def test_a_connection_that_was_lost_while_nothing_was_asked_is_not_noticed
     store = await postgres_stage.open()
     await submit(store)
     for _ in range(3):
-        await postgres_stage.sql("SELECT pg_terminate_backend($1)", store._writer._db.get_server_pid())
+        await postgres_stage.sql(
+            "SELECT pg_terminate_backend($1)", store._writer._hands[0].committer._db.get_server_pid()
+        )
         await submit(store)
     assert len(await everything(store)) == 4
+
+
+async def test_a_call_that_waits_for_another_transaction_holds_up_nobody_else(postgres_stage):
+    store = await postgres_stage.open()
+    (number,) = await submit(store)
+    other = await asyncpg.connect(postgres_stage.dsn, server_settings={"search_path": postgres_stage.schema})
+    try:
+        await other.execute("BEGIN; SELECT FROM deliveries FOR UPDATE")
+        cancelled = asyncio.ensure_future(store.cancel(number))
+        waits = "SELECT FROM pg_locks WHERE NOT granted AND $1 = ANY(pg_blocking_pids(pid))"
+        while not await postgres_stage.sql(waits, other.get_server_pid()):
+            pass
+        await submit(store)
+        assert not cancelled.done()
+    finally:
+        await other.close()
+    assert (await cancelled).state == "cancelled"
 
 
 async def test_what_another_transaction_stood_in_the_way_of_is_done_again(postgres_stage):

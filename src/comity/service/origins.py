@@ -45,6 +45,8 @@ class OwnedOrigin:
 
     def __init__(self, name: str, engine: AsyncEngine, gate: Gate) -> None:
         self.name, self.engine, self.gate = name, engine, gate
+        # So that what was learned first is not written last.
+        self.writing = asyncio.Lock()
         self._written = self.learned
 
     @property
@@ -162,13 +164,14 @@ class Origins:
         Raises:
             LeaseLost: it is owned no longer.
         """
-        news = owned.news()
-        if news is not None:
-            try:
-                await self._store.hold(lease, owned.name, **news, why=why)
-            except BaseException:
-                owned.unwritten()
-                raise
+        async with owned.writing:
+            news = owned.news()
+            if news is not None:
+                try:
+                    await self._store.hold(lease, owned.name, **news, why=why)
+                except BaseException:
+                    owned.unwritten()
+                    raise
 
     async def leave(self, lease: Lease, busy: Container[str]) -> None:
         """Give up the origins that have nothing to remember, but for the `busy` ones."""

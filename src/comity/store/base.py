@@ -1,7 +1,7 @@
 """Store: what every database promises.
 
 **Transactions.** Each method is one transaction, and returns when that is on the disk. A caller that is cancelled meanwhile
-does not know whether it happened, but it happened as a whole or not at all.
+does not know whether it happened, but it happened as a whole or not at all. Calls that overlap have no order.
 
 **Fences.** What a worker does carries its lease, and what it does to a delivery also the claim's fence. A lease that ran
 out and was rescued, or a delivery that was cancelled, given back or claimed anew, is refused with LeaseLost: a late worker

@@ -40,7 +40,7 @@ class News:
 
     def tell(self, last: int) -> None:
         """Ring for an event of this process, and let others know of it."""
-        self.bell.ring(last)
+        self._hear(last)
         self._wake.set()
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """PostgresStore: a Store in a Postgres database, which any number of processes on any machines share.
 
-The time is the database's, so that all of them mean the same by it. One connection writes, a few others read, one more tells
+The time is the database's, so that all of them mean the same by it. Two connections write, a few others read, one more tells
 and hears of events.
 """
 
@@ -14,14 +14,16 @@ import asyncpg
 from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
 from comity.store.bell import Bell
+from comity.store.ids import Ids
 from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, submitting
 from comity.store.postgres.claims import give_back
+from comity.store.postgres.committer import NOW, Handler, Rules
 from comity.store.postgres.connecting import Place
 from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
 from comity.store.postgres.origins import disown
-from comity.store.postgres.writer import NOW, Handler, Writer
+from comity.store.postgres.writer import Writer
 from comity.store.records import (
     Answer,
     AttemptRow,
@@ -123,8 +125,8 @@ class PostgresStore:
                 pool.terminate()
                 raise
         news = News(place, bell)
-        writer = Writer(place, order=_ORDER, alone=_ALONE, clock=clock, ageing=ageing, told=news.tell)
-        return cls(place, pool, writer, news, clock=clock)
+        rules = Rules(place, order=_ORDER, alone=_ALONE, clock=clock, ageing=ageing, told=news.tell, ids=Ids())
+        return cls(place, pool, Writer(rules), news, clock=clock)
 
     async def now(self) -> int:
         return self._clock(await self._read(_now))

@@ -1,94 +1,43 @@
-"""Writer: one task, one connection, and many who wait for the same commit.
+"""Writer: two connections, and many who wait for the same commit.
 
-Whatever waits when a commit ends becomes the next transaction, so the database's own pace decides how much shares a commit and
-nobody is held back for company. Calls of one kind are carried out together, whatever order they came in: those that wait
-together were made together. A statement that fails undoes the transaction; its halves are then tried apart, and theirs, so that
-none fails for another's fault. What was undone for the sake of another process's transaction, or because the connection
-was lost before the commit, is done again. Only when the commit is on the disk is anybody told.
+Whatever waits when a connection is free becomes its next transaction, so the database's own pace decides how much shares a
+commit and nobody is held back for company. While one connection waits for the disk the other does what it may before its own
+turn to commit comes (see `Transaction`). Only when the commit is on the disk is anybody told.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from comity.errors import StoreError
-from comity.store.ids import Ids
-from comity.store.postgres.connecting import Place
-from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, fault
-from comity.store.postgres.transaction import Transaction
-from comity.store.sums import Known, Results
+from comity.store.postgres.committer import Committer, Handler, Rules
 from comity.store.work import Work, Works
 
 A = TypeVar("A")
 T = TypeVar("T")
 
-Handler = Callable[[Transaction, list[A]], Awaitable[Results[T]]]
-"""Carries out calls of one kind, in order; returns for each its result, or the error that its caller gets. A call that
-gets an error has written nothing."""
-
-NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000"
-"""The database's time, ns since the epoch."""
-
-_BEGUN = f"{NOW}, (SELECT generation FROM store)"  # noqa: S608 - a text of ours
-"""The time, and of which generation the store's lanes are."""
+CONNECTIONS = 2
+"""One at its commit, one before it; a third only waits with them."""
 
 _MOST = 2000
 """So many calls share a commit at most: later ones would wait too long for theirs."""
-
-_TRIES = 5
-
-# Held together by any number of transactions, or alone by one, and given back by the commit.
-_TOGETHER = "BEGIN; LOCK TABLE store IN ROW EXCLUSIVE MODE"
-_ALONE = "BEGIN; LOCK TABLE store IN EXCLUSIVE MODE"
-
-
-class _InDoubt(Exception):
-    """The connection was lost during the commit.
-
-    Args:
-        results: what is true if it happened.
-    """
-
-    def __init__(self, results: list[Any]) -> None:
-        super().__init__()
-        self.results = results
 
 
 class Writer(Works):
     """The one that writes.
 
     Args:
-        place: where the store is.
-        order: all handlers, in the order in which they lock (see `Transaction`).
-        alone: those that must have the store to themselves.
-        clock: from the database's time to the store's, ns.
-        ageing: ns.
-        told: called with the number of the last event after a commit that had any.
+        rules: of the store.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        *,
-        order: Sequence[Handler[Any, Any]],
-        alone: Collection[Handler[Any, Any]],
-        clock: Callable[[int], int],
-        ageing: int,
-        told: Callable[[int], None],
-    ) -> None:
-        self._place, self._clock, self._ageing, self._told = place, clock, ageing, told
-        self._rank = {handler: rank for rank, handler in enumerate(order)}
-        self._alone = frozenset(alone)
-        self._ids, self._known = Ids(), Known()
+    def __init__(self, rules: Rules) -> None:
         self._waiting: deque[Work] = deque()
-        self._wake = asyncio.Event()
         self._closing = False
-        self._db: Any = None
-        self._task = asyncio.create_task(self._run())
+        self._hands = [_Hand(Committer(rules, self._waiting.appendleft)) for _ in range(CONNECTIONS)]
+        self._tasks = [asyncio.create_task(self._run(hand)) for hand in self._hands]
 
     async def do(self, handler: Handler[A, T], argument: A, undo: Callable[[T], Work] | None = None) -> T:
         """Have a call carried out; return its result when that is on the disk."""
@@ -97,102 +46,35 @@ class Writer(Works):
     async def close(self) -> None:
         """Carry out what waits and end."""
         self._closing = True
-        self._wake.set()
-        await self._task
-        await self._drop()
+        for hand in self._hands:
+            hand.wake.set()
+        await asyncio.gather(*self._tasks)
+        for hand in self._hands:
+            await hand.committer.close()
 
     def _put(self, work: Work) -> None:
         if self._closing:
             raise StoreError("the store is closed", reason="closed")
         self._waiting.append(work)
-        self._wake.set()
+        # The first that is free: it takes all that comes in the same moment.
+        for hand in self._hands:
+            if not hand.busy:
+                hand.wake.set()
+                return
 
-    async def _run(self) -> None:
+    async def _run(self, hand: _Hand) -> None:
         while True:
-            await self._wake.wait()
-            self._wake.clear()
+            await hand.wake.wait()
+            hand.wake.clear()
+            hand.busy = True
             while self._waiting:
                 some = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
                 works = [work for work in some if work.future is None or not work.future.cancelled()]
                 if works:
-                    self._tell(works, await self._commit(works))
+                    self._tell(works, await hand.committer.commit(works))
+            hand.busy = False
             if self._closing:
                 return
-
-    async def _commit(self, works: list[Work]) -> list[Any]:
-        """Carry out all of it in one transaction; return the results or errors."""
-        lost = tries = 0
-        while True:
-            tries += 1
-            try:
-                return await self._transact(works)
-            except _InDoubt as doubt:
-                return [self._doubted(work, result) for work, result in zip(works, doubt.results, strict=True)]
-            except Exception as error:  # noqa: BLE001 - whatever it is concerns its caller, and not those who come later
-                self._known.clear()
-                if self._db is None or self._db.is_closed() or isinstance(error, BROKEN):
-                    await self._drop()
-                    lost += 1
-                    # The first loss is one that was noticed late: the server may long be back.
-                    if lost > 1 or not isinstance(error, DRIVER):
-                        return [_told_as(error)] * len(works)
-                    continue
-                with contextlib.suppress(*DRIVER):  # a connection that fails now is noticed by the next transaction
-                    await self._db.execute("ROLLBACK")
-                if isinstance(error, AGAIN) and tries < _TRIES:
-                    continue
-                if len(works) == 1:
-                    return [_told_as(error)]
-                half = len(works) // 2
-                return [*await self._commit(works[:half]), *await self._commit(works[half:])]
-
-    async def _transact(self, works: list[Work]) -> list[Any]:
-        if self._db is None:
-            self._db = await self._place.connect()
-        db = self._db
-        await db.execute(_ALONE if any(work.handler in self._alone for work in works) else _TOGETHER)
-        now, generation = await db.fetchrow(_BEGUN)
-        # Lanes are changed by who is alone, so what is right now is right until the commit.
-        self._known.be_of(generation)
-        now = self._clock(now)
-        transaction = Transaction(db, now=now, ageing=self._ageing, ids=self._ids, known=self._known)
-        results = await self._carried_out(transaction, works)
-        last = await transaction.write_sums()
-        try:
-            await db.execute("COMMIT")
-        except DRIVER as error:
-            if db.is_closed() or isinstance(error, BROKEN):
-                raise _InDoubt(results) from error
-            raise
-        if last is not None:
-            self._told(last)
-        return results
-
-    async def _carried_out(self, transaction: Transaction, works: list[Work]) -> list[Any]:
-        kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
-        for place, work in enumerate(works):
-            kinds[work.handler].append(place)
-        results: list[Any] = [None] * len(works)
-        for handler in sorted(kinds, key=self._rank.__getitem__):
-            places = kinds[handler]
-            found = await handler(transaction, [works[place].argument for place in places])
-            for place, result in zip(places, found, strict=True):
-                results[place] = result
-        return results
-
-    def _doubted(self, work: Work, result: Any) -> StoreError:
-        """Return what the caller is told; what it should not keep unknowingly is undone, if it is there."""
-        if work.undo is not None and not isinstance(result, Exception):
-            self._waiting.appendleft(work.undo(result))
-        return StoreError("Postgres: the connection was lost during the commit: whether this was stored is not known")
-
-    async def _drop(self) -> None:
-        db, self._db = self._db, None
-        if db is not None:
-            if self._closing:
-                with contextlib.suppress(*DRIVER):
-                    await db.close(timeout=1)
-            db.terminate()
 
     def _tell(self, works: list[Work], results: list[Any]) -> None:
         for work, result in zip(works, results, strict=True):
@@ -208,5 +90,10 @@ class Writer(Works):
                 self._waiting.append(work.undo(result))
 
 
-def _told_as(error: Exception) -> Exception:
-    return fault(error) if isinstance(error, DRIVER) else error
+class _Hand:
+    """What carries out one transaction after the other."""
+
+    def __init__(self, committer: Committer) -> None:
+        self.committer = committer
+        self.wake = asyncio.Event()
+        self.busy = False
