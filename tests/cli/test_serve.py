@@ -193,7 +193,8 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
     assert "warning  encryption: headers that hold secrets are stored in the clear" in well.stdout
     (tmp_path / "comity.db").write_bytes(b"no database at all, but long enough to be looked at" * 20)
     (tmp_path / "tokens").write_text("me admin 0123456789abcdef\n")
-    (tmp_path / "tokens").chmod(0o644)
+    for name in ("comity.db", "tokens"):
+        (tmp_path / name).chmod(0o644)
     secrets = {"COMITY_CALLBACK_SECRETS": "hunter2"}
     ill = comity("doctor", "--token-file", "tokens", cwd=tmp_path, env=os.environ | secrets)
     levels = {line.split()[1].rstrip(":"): line.split()[0] for line in ill.stdout.splitlines()}
@@ -203,6 +204,8 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
         "error",
         "warning",
     )
+    for name in ("comity.db", "tokens"):
+        assert f"warning  everybody on this machine may read {name}" in ill.stdout
     assert "hunter2" not in ill.stdout
 
 

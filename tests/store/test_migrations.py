@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
+import sys
 from contextlib import closing
 
 import pytest
@@ -109,3 +112,19 @@ def test_a_sqlite_that_is_too_old_is_refused(path, monkeypatch):
     with pytest.raises(StoreError, match=r"needs SQLite 3\.37\.0") as refused:
         migrate(path)
     assert refused.value.reason == "schema"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes there")
+async def test_a_new_file_is_its_owners_alone(path):
+    """What is delivered may hold secrets; the log beside it holds the same."""
+    before = os.umask(0o022)
+    try:
+        migrate(path)
+        store = SqliteStore(path)
+        await store.submit([new(1)])
+    finally:
+        os.umask(before)
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    await store.close()
+    assert "store.sqlite-wal" in modes
+    assert set(modes.values()) == {0o600}

@@ -52,9 +52,20 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     yield _tried("tokens", lambda: _tokens(settings))
     yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
     yield from _encryption(settings)
-    file: Path | None = settings["token_file"]
-    if file is not None and sys.platform != "win32" and file.exists() and file.stat().st_mode & stat.S_IRWXO:
-        yield "warning", f"everybody on this machine may read {file}: chmod o= {file}"
+    yield from _open_to_all(settings)
+
+
+def _open_to_all(settings: dict[str, Any]) -> Iterator[Finding]:
+    from comity.service.stores import sqlite_file
+
+    if sys.platform == "win32":
+        return
+    files: list[Path | None] = [settings["token_file"]]
+    with suppress(ComityError):  # a store that cannot be used is told already
+        files.append(sqlite_file(settings["store"]))
+    for file in files:
+        if file is not None and file.exists() and file.stat().st_mode & stat.S_IRWXO:
+            yield "warning", f"everybody on this machine may read {file}: chmod o= {file}"
 
 
 def _tried(what: str, check: Callable[[], str]) -> Finding:

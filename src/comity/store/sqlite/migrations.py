@@ -7,6 +7,7 @@ transaction as the file's changes. A file that was released is never edited.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from functools import cache
 from importlib.resources import files
@@ -44,6 +45,7 @@ def migrate(path: Path | str, *, to: int | None = None) -> list[str]:
     path = Path(path)
     lock = Lock(path)
     try:
+        _make(path)
         with translated(path), contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
             done = _version(db, path)
             # Only a new file takes another page size or log mode without being rewritten.
@@ -58,6 +60,14 @@ def migrate(path: Path | str, *, to: int | None = None) -> list[str]:
             return applied
     finally:
         lock.release()
+
+
+def _make(path: Path) -> None:
+    """Make the file, if it is not there, for its owner alone: what is delivered may hold secrets. Its log is made like it."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", reason="denied") from error
 
 
 def check_schema(db: sqlite3.Connection, path: Path) -> None:
