@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import select
+import socket
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 
+from comity.store.records import NewDelivery
 from comity.web.feed import Feed
 from comity.web.streams import Stream
-from tests.web.stage import DownStore, staged
+from tests.web.stage import LANE, DownStore, staged
 
 
 async def read(response, count):
@@ -22,6 +28,18 @@ async def read(response, count):
             number = int(value)
         elif name == "data":
             found.append((number, json.loads(value)["kind"]))
+    return found
+
+
+def left_in(stuck):
+    """Return what a socket has received when it is reset."""
+    reset = select.poll()
+    reset.register(stuck, 0)  # errors alone
+    assert reset.poll(30_000)
+    found = b""
+    with suppress(ConnectionResetError):
+        while part := stuck.recv(1 << 16):
+            found += part
     return found
 
 
@@ -106,6 +124,26 @@ async def test_a_reader_that_does_not_read_is_left():
 
     await Stream(pieces(), "text/plain", patience=0.001, watch=True)({"type": "http", "method": "GET"}, never, full)
     assert closed == [True]
+
+
+async def test_a_reader_that_stops_reading_holds_up_nobody_and_goes_on_where_it_was(tmp_path, caplog):
+    """Its connection is given up, with what was not written to it, once a write took too long."""
+    async with staged(tmp_path, patience=0.2) as api:
+        with socket.socket() as stuck:
+            stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            stuck.connect(("127.0.0.1", urlsplit(api.url).port))
+            stuck.sendall(b"GET /events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            many = [NewDelivery(origin=LANE, lane="x" * 200, method="GET", url=LANE)] * 500
+            async with api.session.get(f"{api.url}/events?after=0") as response:
+                for _ in range(30):
+                    await api.store.submit(many)
+                assert (await read(response, 15_000))[-1] == (15_000, "pending")
+            left = await asyncio.to_thread(left_in, stuck)
+        seen = max(map(int, re.findall(rb"\nid: (\d+)\n", left)))
+        assert seen < 15_000  # what lies in the buffers of two sockets
+        async with api.session.get(f"{api.url}/events", headers={"Last-Event-ID": str(seen)}) as response:
+            assert (await read(response, 1))[0][0] == seen + 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_a_reader_that_goes_is_not_written_to_any_more():

@@ -21,7 +21,6 @@ from comity.web.meter import Meter
 from comity.web.security import Tokens
 from comity.web.storing import Storing
 
-
 _NEAR = 1_000
 """So many below the bound, or a tenth of it, the store counts: others may have taken in some since the last look."""
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
+
+ABORT = "comity.abort"
+"""Where a scope has what ends its connection at once, unwritten answers with it."""
 
 
 class Stream(Response):
@@ -40,7 +44,7 @@ class Stream(Response):
             await self._pieces.aclose()
             return
         writing = asyncio.create_task(self._write(send))
-        waited: set[asyncio.Task[None]] = {writing}
+        waited: set[asyncio.Task[Any]] = {writing}
         if self._watch:
             waited.add(asyncio.create_task(_gone(receive)))
         try:
@@ -49,19 +53,24 @@ class Stream(Response):
             for task in waited:
                 task.cancel()
             await asyncio.wait(waited)
-        if not writing.cancelled():
-            writing.result()
+        if not writing.cancelled() and not writing.result() and ABORT in scope:
+            scope[ABORT]()
+            await _gone(receive)
 
-    async def _write(self, send: Send) -> None:
+    async def _write(self, send: Send) -> bool:
+        """Write all of it; return whether the reader took it."""
         try:
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for piece in self._pieces:
                 await self._send(send, {"type": "http.response.body", "body": piece, "more_body": True})
             await self._send(send, {"type": "http.response.body", "body": b""})
-        except (TimeoutError, ClientDisconnect):
-            return  # the reader is too slow, or gone; it comes again where it was
+        except TimeoutError:  # the reader is too slow; it comes again where it was
+            return False
+        except ClientDisconnect:
+            pass
         finally:
             await self._pieces.aclose()
+        return True
 
     async def _send(self, send: Send, message: Message) -> None:
         async with asyncio.timeout(self._patience):
