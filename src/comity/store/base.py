@@ -42,6 +42,7 @@ from comity.store.records import (
     Start,
     Submitted,
 )
+from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
 from comity.store.transitions import Step
 
 AGEING = 60_000_000_000
@@ -62,8 +63,8 @@ class Store(Protocol):
 
     # Submitting
 
-    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
-        """Store deliveries, each with payload and idempotency key; one result for each, in order.
+    async def submit(self, new: Sequence[NewDelivery | NewSchedule], most: int | None = None) -> list[Submitted]:
+        """Store deliveries, each with payload and idempotency key, and schedules with their first run; one result for each, in order.
 
         A key that was used before stores nothing: it replays, or conflicts (see Submitted.outcome). Two that come at the
         same moment are put in order: one creates, the other replays.
@@ -169,6 +170,36 @@ class Store(Protocol):
         A lane that had no deliveries for `retention.lanes` goes when nothing was set for it: no pause and no limits. An origin
         goes with its last lane, which stays as long as somebody owns the origin or it is paused, blocked or has a gap.
         """
+
+    # Schedules
+
+    async def due_schedules(self, most: int = 500) -> DueSchedules:
+        """Return up to `most` schedules whose next run is to be made, the one that waits longest first."""
+
+    async def advance(self, runs: Sequence[NextRun]) -> int:
+        """Make runs, each if its schedule is not paused and its `next_at` is `before`; return how many were made.
+
+        So of several who make the next run of one schedule one does.
+
+        Raises:
+            OptionsError: a lane that was lost meanwhile leads elsewhere now; none of these runs was made.
+        """
+
+    async def change_schedule(self, schedule: str, *, paused: bool) -> Schedule | None:
+        """Pause or resume a schedule. None: there is none.
+
+        Paused, its newest run is cancelled unless it was sent already. Resumed, its next run is to be made now, and for
+        the time that was cancelled if that has not come yet.
+        """
+
+    async def remove_schedule(self, schedule: str) -> bool:
+        """End a schedule; its newest run is cancelled unless it was sent already. Return whether there was one."""
+
+    async def schedule(self, schedule: str) -> Schedule | None:
+        """Return a schedule, or None."""
+
+    async def schedules(self, after: str = "", most: int = 1000) -> list[Schedule]:
+        """Return schedules, the oldest first, from the first after the id `after`."""
 
     # Operating
 

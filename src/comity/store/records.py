@@ -25,8 +25,10 @@ Mode = Literal["at_least_once", "at_most_once"]
 EventKind = Literal[
     "pending", "retrying", "completed", "failed", "cancelled", "cancelling", "replayed",
     "lane.paused", "lane.resumed", "lane.limits", "origin.owned", "origin.released", "origin.held", "origin.unblocked",
+    "schedule.created", "schedule.paused", "schedule.resumed", "schedule.removed",
 ]  # fmt: skip
-"""A state's word says that a delivery came into it. cancelling: asked for while it was being sent."""
+"""A state's word says that a delivery came into it. cancelling: asked for while it was being sent. Those of a
+schedule have its id as their note, and its newest run as their delivery."""
 
 LATEST = 1 << 62
 """A time after all others."""
@@ -92,12 +94,14 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             "full": as many are alive as may be, nothing stored, and there is no id.
         state: the delivery's state; None when it was pruned since.
         created_at: when the delivery was created.
+        schedule: the id of the schedule whose first run it is; None when it is none.
     """
 
     id: str
     outcome: Literal["created", "replayed", "conflict", "full"] = "created"
     state: State | None = "pending"
     created_at: int
+    schedule: str | None = None
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -256,6 +260,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         status, error: of the last attempt that ended.
         reason: why it failed.
         version: rises with every visible change.
+        schedule: the id of the one whose run it is, or None.
     """
 
     id: str
@@ -281,6 +286,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     reason: str | None
     version: int
+    schedule: str | None
 
     def __repr__(self) -> str:
         return f"<Delivery {self.id} {self.state}, {self.attempts} attempts>"
@@ -304,13 +310,14 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which deliveries: of a state, a lane, created in [since, until), failed for a reason; None is any."""
+    """Which deliveries: of a state, a lane, a schedule, created in [since, until), failed for a reason; None is any."""
 
     state: State | None = None
     lane: str | None = None
     since: int | None = None
     until: int | None = None
     reason: str | None = None
+    schedule: str | None = None
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

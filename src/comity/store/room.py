@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.store.records import NewDelivery, Submitted
+from comity.store.schedules import NewSchedule
 
-Call = tuple[Sequence[NewDelivery], int | None]
+Call = tuple[Sequence[NewDelivery | NewSchedule], int | None]
 """What is submitted at once, and how many may be alive."""
 
 ALIVE = "SELECT coalesce(sum(pending + retrying), 0) FROM lanes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comity.store.postgres.change import Change
 from comity.store.postgres.reading import deliveries, matching, page_end
+from comity.store.postgres.scheduling import wait_no_more
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Delivery, Query, Replayed
 from comity.store.row import END, SENDING, WAITING, Row
@@ -22,6 +23,7 @@ async def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery
         elif row.phase not in {END, SENDING}:
             row.step(Step("cancelled"), transaction.now)
             transaction.event("cancelled", lane=row.lane, delivery=row.id)
+    await wait_no_more(transaction, change.all())
     return await _saved(transaction, change, calls)
 
 
@@ -31,6 +33,7 @@ async def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery
     await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", calls, WAITING)
     for row in change.all():
         row.wait(transaction.now, transaction.now)
+    await wait_no_more(transaction, change.all())
     return await _saved(transaction, change, calls)
 
 

@@ -31,7 +31,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 _DELIVERY = """
 SELECT d.id::text, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.method, d.url, p.options, d.priority, d.mode,
     d.idempotency_key, d.created_at, d.enqueued_at, d.due_at, d.deadline, d.ended_at, d.attempts, d.max_attempts, d.crashes,
-    d.status, d.error, d.reason, d.version
+    d.status, d.error, d.reason, d.version, d.schedule::text
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.id = d.id
 """
 _LANE = f"""
@@ -200,6 +200,8 @@ def _where(query: Query, cursor: str | None) -> tuple[str, list[object]]:
         add("d.id < {}", ids.floor(query.until))
     if query.reason is not None:
         add("d.reason = {}", query.reason)
+    if query.schedule is not None:
+        add("d.schedule = {}", query.schedule if is_id(query.schedule) else None)
     if cursor is not None:
         if not is_id(cursor):
             raise OptionsError("cursor", cursor, "the cursor of an earlier page")

@@ -15,7 +15,7 @@ from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
 from comity.store.bell import Bell
 from comity.store.ids import Ids
-from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, submitting
+from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, scheduling, submitting
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.committer import NOW, Handler, Rules
 from comity.store.postgres.connecting import Place
@@ -49,6 +49,7 @@ from comity.store.records import (
     Start,
     Submitted,
 )
+from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
 from comity.store.transitions import Step
 from comity.store.work import Work
 
@@ -67,6 +68,9 @@ _ORDER: tuple[Handler[Any, Any], ...] = (
     operating.replay,
     operating.replay_all,
     claims.expire,
+    scheduling.advance,
+    scheduling.change,
+    scheduling.remove,
     leases.register,
     leases.renew,
     leases.resign,
@@ -81,7 +85,16 @@ _ORDER: tuple[Handler[Any, Any], ...] = (
 )
 # They take origins and lanes before deliveries, or what others may be about to use.
 _ALONE: frozenset[Handler[Any, Any]] = frozenset(
-    {leases.resign, leases.rescue, pruning.prune, origins.disown, origins.change_lane, origins.unblock}
+    {
+        leases.resign,
+        leases.rescue,
+        pruning.prune,
+        origins.disown,
+        origins.change_lane,
+        origins.unblock,
+        scheduling.change,
+        scheduling.remove,
+    }
 )
 
 
@@ -142,7 +155,7 @@ class PostgresStore:
         """Return what a doctor asks about the database."""
         return await self._read(doctor.facts, self._place)
 
-    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
+    async def submit(self, new: Sequence[NewDelivery | NewSchedule], most: int | None = None) -> list[Submitted]:
         return await self._writer.do(submitting.submit, (new, most))
 
     async def register(self, worker: str, lasting: int) -> Lease:
@@ -188,6 +201,24 @@ class PostgresStore:
 
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
         return await self._writer.do(pruning.prune, (retention, most))
+
+    async def due_schedules(self, most: int = 500) -> DueSchedules:
+        return await self._read(scheduling.due, await self.now(), most)
+
+    async def advance(self, runs: Sequence[NextRun]) -> int:
+        return await self._writer.do(scheduling.advance, runs)
+
+    async def change_schedule(self, schedule: str, *, paused: bool) -> Schedule | None:
+        return await self._writer.do(scheduling.change, (schedule, paused)) if reading.is_id(schedule) else None
+
+    async def remove_schedule(self, schedule: str) -> bool:
+        return reading.is_id(schedule) and await self._writer.do(scheduling.remove, schedule)
+
+    async def schedule(self, schedule: str) -> Schedule | None:
+        return await self._read(scheduling.one, schedule) if reading.is_id(schedule) else None
+
+    async def schedules(self, after: str = "", most: int = 1000) -> list[Schedule]:
+        return await self._read(scheduling.several, after, most)
 
     async def cancel(self, delivery: str) -> Delivery | None:
         return await self._writer.do(operating.cancel, delivery) if reading.is_id(delivery) else None

@@ -10,51 +10,62 @@ from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
 from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
+from comity.store.schedules import NewSchedule, run_of
 from comity.store.sums import LaneRef, Results
 
 _INSERT = """
 WITH v AS (
     SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::smallint[], $8::bigint[],
-        $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bytea[], $15::bytea[], $16::bytea[])
-    v (id, lane, phase, method, url, priority, rank, mode, key, due_at, deadline, max_attempts, options, headers, body)
+        $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bytea[], $15::bytea[], $16::bytea[], $17::uuid[])
+    v (id, lane, phase, method, url, priority, rank, mode, key, due_at, deadline, max_attempts, options, headers, body, schedule)
 ), payload AS (
     INSERT INTO payloads (id, options, headers, body) SELECT id, options, headers, body FROM v
 )
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
-    due_at, deadline, idle_since, max_attempts)
+    due_at, deadline, idle_since, max_attempts, schedule)
 SELECT v.id, v.lane, 'pending', v.phase, v.method, v.url, v.priority, v.rank, v.mode, v.key, $1, $1, v.due_at, v.deadline, $1,
-    v.max_attempts FROM v
+    v.max_attempts, v.schedule FROM v
 """
 # In order of the keys, as others do; one that another transaction is just writing is waited for.
 _KEY = """
-INSERT INTO keys SELECT v.*, $4 FROM unnest($1::text[], $2::bytea[], $3::uuid[]) v (key, fingerprint, id) ORDER BY v.key
+INSERT INTO keys (key, fingerprint, id, created_at, schedule) SELECT v.key, v.fingerprint, v.id, $4, v.schedule
+FROM unnest($1::text[], $2::bytea[], $3::uuid[], $5::uuid[]) v (key, fingerprint, id, schedule) ORDER BY v.key
 ON CONFLICT DO NOTHING RETURNING key
 """
 _KEYED = """
-SELECT k.key, k.fingerprint, k.id::text, k.created_at, d.state FROM keys k LEFT JOIN deliveries d ON d.id = k.id
+SELECT k.key, k.fingerprint, k.id::text, k.created_at, d.state, k.schedule::text FROM keys k LEFT JOIN deliveries d ON d.id = k.id
 WHERE k.key = ANY($1::text[])
+"""
+_SCHEDULE = """
+INSERT INTO schedules (id, template, cron, zone, overlap, within, next_at, due_at, latest, created_at)
+SELECT v.id, v.template, v.cron, v.zone, v.overlap, v.within, v.at, v.at, v.latest, $1 FROM unnest($2::uuid[], $3::bytea[],
+    $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::uuid[])
+    v (id, template, cron, zone, overlap, within, at, latest)
 """
 
 
 async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitted]]:
     """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
-    lanes = await _lanes(transaction, [new for new, _ in calls])
-    errors = [_astray(lanes, new) for new, _ in calls]
+    deliveries = [[each.run if isinstance(each, NewSchedule) else each for each in new] for new, _ in calls]
+    lanes = await lanes_for(transaction, deliveries)
+    errors = [astray(lanes, each) for each in deliveries]
     before = await _before(
         transaction, [each for (new, _), error in zip(calls, errors, strict=True) if not error for each in new]
     )
     alive = None
     if any(most is not None for _, most in calls):
         alive = await transaction.db.fetchval(ALIVE) + transaction.live()
-    made = _Made(transaction, lanes, before, Room(None if alive is None else int(alive), transaction.now))
+    made = Made(transaction, lanes)
+    keyed = _Keyed(transaction, before, Room(None if alive is None else int(alive), transaction.now))
     results: Results[list[Submitted]] = [
-        error or [made.one(each, most) for each in new] for (new, most), error in zip(calls, errors, strict=True)
+        error or [keyed.one(each, most, made) for each in new] for (new, most), error in zip(calls, errors, strict=True)
     ]
+    await keyed.save()
     await made.save()
     return results
 
 
-async def _lanes(transaction: Transaction, calls: list[Sequence[NewDelivery]]) -> dict[str, LaneRef]:
+async def lanes_for(transaction: Transaction, calls: Sequence[Sequence[NewDelivery]]) -> dict[str, LaneRef]:
     """Return the lanes of all calls that can be stored, made when there are none."""
     known = await transaction.lanes(_key(each) for call in calls for each in call)
     missing: dict[str, str] = {}
@@ -75,7 +86,7 @@ def _key(new: NewDelivery) -> str:
     return new.lane or new.origin
 
 
-def _astray(lanes: dict[str, LaneRef], new: Sequence[NewDelivery]) -> OptionsError | None:
+def astray(lanes: dict[str, LaneRef], new: Sequence[NewDelivery]) -> OptionsError | None:
     """Return what is wrong when a lane is named that leads to another origin."""
     for each in new:
         key = _key(each)
@@ -85,74 +96,117 @@ def _astray(lanes: dict[str, LaneRef], new: Sequence[NewDelivery]) -> OptionsErr
     return None
 
 
-async def _before(transaction: Transaction, new: Sequence[NewDelivery]) -> dict[str, Any]:
-    """Take the keys; return what those stand for that were used before: fingerprint, id, time and state, or the id to use."""
-    first: dict[str, tuple[bytes, str]] = {}
-    for each in new:
-        if each.idempotency_key is not None and each.idempotency_key not in first:
-            first[each.idempotency_key] = (each.fingerprint, transaction.ids.new(transaction.now))
-    if not first:
-        return {}
-    fingerprints, numbers = columns(list(first.values()))
-    taken = {key for (key,) in await transaction.db.fetch(_KEY, list(first), fingerprints, numbers, transaction.now)}
-    found: dict[str, Any] = {key: first[key][1] for key in taken}
-    if used := first.keys() - taken:
-        for key, *before in await transaction.db.fetch(_KEYED, list(used)):
-            found[key] = before
-    return found
-
-
-class _Made:
-    """The deliveries of one commit.
+class Made:
+    """The deliveries and schedules of one commit.
 
     Args:
         transaction: where.
         lanes: by name.
-        keys: what `_before` found; a key that is taken now stands for its delivery from then on.
-        room: for how many there is.
     """
 
-    def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef], keys: dict[str, Any], room: Room) -> None:
-        self._transaction, self._lanes, self._keys, self._room = transaction, lanes, keys, room
+    def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef]) -> None:
+        self._transaction, self._lanes = transaction, lanes
         self._rows: list[tuple[object, ...]] = []
-        self._unused: list[str] = []
+        self._schedules: list[tuple[object, ...]] = []
 
-    def one(self, new: NewDelivery, most: int | None) -> Submitted:
-        """Make a delivery, unless its key stands for one."""
-        transaction, key = self._transaction, new.idempotency_key
+    def delivery(self, new: NewDelivery, number: str | None = None, schedule: str | None = None) -> str:
+        """Make a delivery; return its id."""
+        transaction = self._transaction
         now = transaction.now
-        number = None if key is None else self._keys[key]
-        if isinstance(number, list):
-            fingerprint, earlier, created_at, state = number
-            outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
-            return Submitted(id=earlier, outcome=outcome, state=state, created_at=created_at)
-        if (full := self._room.take(most)) is not None:
-            if key is not None:
-                self._unused.append(key)
-            return full
-        if number is None:
-            number = transaction.ids.new(now)
-        else:
-            assert key is not None
-            self._keys[key] = [new.fingerprint, number, now, "pending"]
+        number = number or transaction.ids.new(now)
         lane = self._lanes[_key(new)].id
         due_at = max(now + new.delay, new.run_at or 0)
         phase = READY if due_at <= now else WAITING
         self._rows.append(
             (
-                number, lane, phase, new.method, new.url, new.priority, now + new.priority * transaction.ageing, new.mode, key,
-                due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body,
+                number, lane, phase, new.method, new.url, new.priority, now + new.priority * transaction.ageing, new.mode,
+                new.idempotency_key, due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule,
             )
         )  # fmt: skip
         transaction.count(lane, "pending", 1)
         if phase == READY:
             transaction.count(lane, "ready", 1)
         transaction.event("pending", lane=lane, delivery=number)
-        return Submitted(id=number, created_at=now)
+        return number
+
+    def schedule(self, new: NewSchedule, schedule: str, number: str | None) -> str:
+        """Make a schedule and its first run; return the id of that."""
+        number = self.delivery(run_of(schedule, new.run, new.first_at, new.within), number, schedule)
+        self._schedules.append(
+            (schedule, new.template, new.cron, new.zone, new.overlap, new.within, new.first_at, number)
+        )
+        lane = self._lanes[_key(new.run)].id
+        self._transaction.event("schedule.created", lane=lane, delivery=number, note=schedule)
+        return number
 
     async def save(self) -> None:
         """Write them."""
-        if unused := [key for key in self._unused if isinstance(self._keys[key], str)]:
-            await self._transaction.db.execute("DELETE FROM keys WHERE key = ANY($1::text[])", unused)
+        db, now = self._transaction.db, self._transaction.now
         if self._rows:
-            await self._transaction.db.execute(_INSERT, self._transaction.now, *columns(self._rows))
+            await db.execute(_INSERT, now, *columns(self._rows))
+        if self._schedules:
+            await db.execute(_SCHEDULE, now, *columns(self._schedules))
+
+
+async def _before(transaction: Transaction, new: Sequence[NewDelivery | NewSchedule]) -> dict[str, Any]:
+    """Take the keys; return what each stands for.
+
+    Of one that was used before a list: fingerprint, id, time, state and schedule. Of one that is taken now a tuple: the ids to
+    use, of the delivery, and of the schedule or None.
+    """
+    ids, now = transaction.ids, transaction.now
+    first: dict[str, tuple[bytes, str, str | None]] = {}
+    for each in new:
+        if each.idempotency_key is not None and each.idempotency_key not in first:
+            schedule = ids.new(now) if isinstance(each, NewSchedule) else None
+            first[each.idempotency_key] = (each.fingerprint, ids.new(now), schedule)
+    if not first:
+        return {}
+    fingerprints, numbers, schedules = columns(list(first.values()))
+    rows = await transaction.db.fetch(_KEY, list(first), fingerprints, numbers, now, schedules)
+    found: dict[str, Any] = {key: first[key][1:] for (key,) in rows}
+    if used := first.keys() - found.keys():
+        for key, *before in await transaction.db.fetch(_KEYED, list(used)):
+            found[key] = before
+    return found
+
+
+class _Keyed:
+    """What is submitted, each once for its key.
+
+    Args:
+        transaction: where.
+        keys: what `_before` found; a key that is taken now stands for its delivery from then on.
+        room: for how many there is.
+    """
+
+    def __init__(self, transaction: Transaction, keys: dict[str, Any], room: Room) -> None:
+        self._transaction, self._keys, self._room = transaction, keys, room
+        self._unused: list[str] = []
+
+    def one(self, new: NewDelivery | NewSchedule, most: int | None, made: Made) -> Submitted:
+        """Have it made, unless its key stands for something."""
+        key, now = new.idempotency_key, self._transaction.now
+        before = (None, None) if key is None else self._keys[key]
+        if isinstance(before, list):
+            fingerprint, earlier, created_at, state, schedule = before
+            outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
+            return Submitted(id=earlier, outcome=outcome, state=state, created_at=created_at, schedule=schedule)
+        if (full := self._room.take(most)) is not None:
+            if key is not None:
+                self._unused.append(key)
+            return full
+        number, schedule = before
+        if isinstance(new, NewSchedule):
+            schedule = schedule or self._transaction.ids.new(now)
+            number = made.schedule(new, schedule, number)
+        else:
+            number = made.delivery(new, number)
+        if key is not None:
+            self._keys[key] = [new.fingerprint, number, now, "pending", schedule]
+        return Submitted(id=number, created_at=now, schedule=schedule)
+
+    async def save(self) -> None:
+        """Let those keys go that were taken and stand for nothing."""
+        if unused := [key for key in self._unused if isinstance(self._keys[key], tuple)]:
+            await self._transaction.db.execute("DELETE FROM keys WHERE key = ANY($1::text[])", unused)

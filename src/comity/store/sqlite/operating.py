@@ -6,6 +6,7 @@ from comity.store.records import Delivery, Query, Replayed
 from comity.store.row import END, SENDING, WAITING, Row
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.reading import delivery, matching, page_end
+from comity.store.sqlite.scheduling import waits_no_more
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 from comity.store.transitions import Step
@@ -16,6 +17,7 @@ def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     change = Change(transaction)
     for number in calls:
         for row in change.find("id = ?", number):
+            waits_no_more(transaction, row)
             if row.phase == SENDING and not row.cancelling:
                 row.cancelling = 1
                 transaction.event("cancelling", lane=row.lane, delivery=row.id, attempt=row.attempts)
@@ -31,6 +33,7 @@ def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     change = Change(transaction)
     for number in calls:
         for row in change.find("id = ? AND phase = ?", number, WAITING):
+            waits_no_more(transaction, row)
             row.wait(transaction.now, transaction.now)
     change.save()
     return [delivery(transaction.db, number) for number in calls]

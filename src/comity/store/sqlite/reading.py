@@ -35,7 +35,7 @@ _CURSOR = re.compile(r"[0-9a-f]{1,15}")
 _DELIVERY = """
 SELECT d.id, d.state, d.phase = 4, d.cancelling, l.key, d.method, d.url, p.options, d.priority, d.mode, d.idempotency_key,
     d.created_at, d.enqueued_at, d.due_at, d.deadline, d.ended_at, d.attempts, d.max_attempts, d.crashes, d.status, d.error,
-    d.reason, d.version
+    d.reason, d.version, d.schedule
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.n = d.n
 """
 _LANE = f"""
@@ -117,6 +117,8 @@ def matching(
         conditions.append((f"d.n < coalesce({_FROM}, {LATEST})", ids.floor(query.until)))
     if query.reason is not None:
         conditions.append(("d.reason = ?", query.reason))
+    if query.schedule is not None:
+        conditions.append(("d.schedule = ?", query.schedule))
     if cursor is not None:
         conditions.append(("d.n < ?", _place(cursor)))
     where = " AND ".join(["1", *(text for text, _ in conditions)])

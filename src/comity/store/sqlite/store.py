@@ -43,7 +43,8 @@ from comity.store.records import (
     Start,
     Submitted,
 )
-from comity.store.sqlite import claims, leases, operating, origins, pruning, reading, submitting
+from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
+from comity.store.sqlite import claims, leases, operating, origins, pruning, reading, scheduling, submitting
 from comity.store.sqlite.claims import give_back
 from comity.store.sqlite.faults import translated
 from comity.store.sqlite.lock import Lock
@@ -113,7 +114,7 @@ class SqliteStore:
         with translated(self._path):
             self._opened.close()
 
-    async def submit(self, new: Sequence[NewDelivery], most: int | None = None) -> list[Submitted]:
+    async def submit(self, new: Sequence[NewDelivery | NewSchedule], most: int | None = None) -> list[Submitted]:
         return await self._writer.do(submitting.submit, (new, most))
 
     async def register(self, worker: str, lasting: int) -> Lease:
@@ -159,6 +160,24 @@ class SqliteStore:
 
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
         return await self._writer.do(pruning.prune, (retention, most))
+
+    async def due_schedules(self, most: int = 500) -> DueSchedules:
+        return await self._read(scheduling.due, self._clock(), most)
+
+    async def advance(self, runs: Sequence[NextRun]) -> int:
+        return await self._writer.do(scheduling.advance, runs)
+
+    async def change_schedule(self, schedule: str, *, paused: bool) -> Schedule | None:
+        return await self._writer.do(scheduling.change, (schedule, paused))
+
+    async def remove_schedule(self, schedule: str) -> bool:
+        return await self._writer.do(scheduling.remove, schedule)
+
+    async def schedule(self, schedule: str) -> Schedule | None:
+        return await self._read(scheduling.one, schedule)
+
+    async def schedules(self, after: str = "", most: int = 1000) -> list[Schedule]:
+        return await self._read(scheduling.several, after, most)
 
     async def cancel(self, delivery: str) -> Delivery | None:
         return await self._writer.do(operating.cancel, delivery)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from comity.errors import OptionsError
 from comity.store.records import NewDelivery, Submitted
 from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
+from comity.store.schedules import NewSchedule, run_of
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 
 _INSERT = """
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
-    due_at, deadline, idle_since, max_attempts) VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    due_at, deadline, idle_since, max_attempts, schedule) VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _PAYLOAD = "INSERT INTO payloads (n, options, headers, body) VALUES (?, ?, ?, ?)"
+_KEY = "INSERT INTO keys (key, fingerprint, id, created_at, schedule) VALUES (?, ?, ?, ?, ?)"
 _KEYED = """
-SELECT k.fingerprint, k.id, k.created_at, d.state FROM keys k LEFT JOIN deliveries d ON d.id = k.id WHERE k.key = ?
+SELECT k.fingerprint, k.id, k.created_at, d.state, k.schedule FROM keys k LEFT JOIN deliveries d ON d.id = k.id WHERE k.key = ?
+"""
+_SCHEDULE = """
+INSERT INTO schedules (id, template, cron, zone, overlap, within, next_at, due_at, latest, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -27,13 +34,13 @@ def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitte
     results: Results[list[Submitted]] = []
     room = Room(_alive(transaction) if any(most is not None for _, most in calls) else None, transaction.now)
     for new, most in calls:
-        error = _astray(transaction, new)
+        error = astray(transaction, [each.run if isinstance(each, NewSchedule) else each for each in new])
         results.append(error or [_one(transaction, each, payloads, room, most) for each in new])
-    transaction.db.executemany(_PAYLOAD, payloads)
+    write_payloads(transaction, payloads)
     return results
 
 
-def _astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsError | None:
+def astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsError | None:
     """Return what is wrong when a lane is named that leads to another origin."""
     leads_to: dict[str, str] = {}
     for each in new:
@@ -46,47 +53,79 @@ def _astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsErro
     return None
 
 
+def insert(
+    transaction: Transaction, new: NewDelivery, payloads: list[tuple[object, ...]], schedule: str | None = None
+) -> str:
+    """Store a delivery but for its payload, which is added to `payloads`; return its id."""
+    now = transaction.now
+    lane = transaction.new_lane(new.lane or new.origin, new.origin)
+    due_at = max(now + new.delay, new.run_at or 0)
+    phase = READY if due_at <= now else WAITING
+    number = transaction.ids.new(now)
+    rank = now + new.priority * transaction.ageing
+    row = transaction.db.execute(
+        _INSERT,
+        (
+            number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, now, now,
+            due_at, new.deadline, now, new.max_attempts, schedule,
+        ),
+    ).lastrowid  # fmt: skip
+    payloads.append((row, new.options, new.headers, new.body))
+    transaction.count(lane.id, "pending", 1)
+    if phase == READY:
+        transaction.count(lane.id, "ready", 1)
+    transaction.event("pending", lane=lane.id, delivery=number)
+    return number
+
+
+def write_payloads(transaction: Transaction, payloads: list[tuple[object, ...]]) -> None:
+    """Store the payloads of what was inserted."""
+    transaction.db.executemany(_PAYLOAD, payloads)
+
+
 def _alive(transaction: Transaction) -> int:
     alive: int = transaction.db.execute(ALIVE).fetchone()[0]
     return alive + transaction.live()
 
 
 def _one(
-    transaction: Transaction, new: NewDelivery, payloads: list[tuple[object, ...]], room: Room, most: int | None
+    transaction: Transaction,
+    new: NewDelivery | NewSchedule,
+    payloads: list[tuple[object, ...]],
+    room: Room,
+    most: int | None,
 ) -> Submitted:
     if new.idempotency_key is not None and (before := _before(transaction, new)):
         return before
     if (full := room.take(most)) is not None:
         return full
     db, now = transaction.db, transaction.now
-    lane = transaction.new_lane(new.lane or new.origin, new.origin)
-    due_at = max(now + new.delay, new.run_at or 0)
-    phase = READY if due_at <= now else WAITING
-    number = transaction.ids.new(now)
-    rank = now + new.priority * transaction.ageing
-    row = db.execute(
-        _INSERT,
-        (
-            number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, now, now,
-            due_at, new.deadline, now, new.max_attempts,
-        ),
-    ).lastrowid  # fmt: skip
-    payloads.append((row, new.options, new.headers, new.body))
+    schedule = None
+    if isinstance(new, NewSchedule):
+        schedule = transaction.ids.new(now)
+        number = insert(transaction, run_of(schedule, new.run, new.first_at, new.within), payloads, schedule)
+        at = new.first_at
+        row = (schedule, new.template, new.cron, new.zone, new.overlap, new.within, at, at, number, now)
+        db.execute(_SCHEDULE, row)
+        transaction.event("schedule.created", lane=lane_of(transaction, new.run), delivery=number, note=schedule)
+    else:
+        number = insert(transaction, new, payloads)
     if new.idempotency_key is not None:
-        db.execute("INSERT INTO keys VALUES (?, ?, ?, ?)", (new.idempotency_key, new.fingerprint, number, now))
-    transaction.count(lane.id, "pending", 1)
-    if phase == READY:
-        transaction.count(lane.id, "ready", 1)
-    transaction.event("pending", lane=lane.id, delivery=number)
-    return Submitted(id=number, created_at=now)
+        db.execute(_KEY, (new.idempotency_key, new.fingerprint, number, now, schedule))
+    return Submitted(id=number, created_at=now, schedule=schedule)
 
 
-def _before(transaction: Transaction, new: NewDelivery) -> Submitted | None:
+def lane_of(transaction: Transaction, run: NewDelivery) -> int | None:
+    """Return the number of the lane that a run stands in."""
+    lane = transaction.lane(run.lane or run.origin)
+    return lane and lane.id
+
+
+def _before(transaction: Transaction, new: NewDelivery | NewSchedule) -> Submitted | None:
     """Return what an earlier use of the key means for this one, or None when there was none."""
     row = transaction.db.execute(_KEYED, (new.idempotency_key,)).fetchone()
     if row is None:
         return None
-    fingerprint, number, created_at, state = row
-    return Submitted(
-        id=number, outcome="replayed" if new.is_as(fingerprint) else "conflict", state=state, created_at=created_at
-    )
+    fingerprint, number, created_at, state, schedule = row
+    outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
+    return Submitted(id=number, outcome=outcome, state=state, created_at=created_at, schedule=schedule)

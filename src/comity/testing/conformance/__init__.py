@@ -18,11 +18,12 @@ from comity.testing.conformance.lanes import Lanes
 from comity.testing.conformance.life import Life
 from comity.testing.conformance.reading import Reading
 from comity.testing.conformance.retention import Keeping
+from comity.testing.conformance.schedules import Schedules
 from comity.testing.conformance.stage import Stage
 from comity.testing.conformance.walk import Walk
 
 __all__ = ["Stage", "StoreConformance"]
 
 
-class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Walk):
+class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Schedules, Walk):
     """All of them."""

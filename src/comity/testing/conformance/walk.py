@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -12,13 +13,14 @@ import pytest
 from comity.errors import LeaseLost
 from comity.policy.units import NS
 from comity.store.base import Store
-from comity.store.records import ENDS, Claim, Lease, Query, Retention
+from comity.store.records import ENDS, Claim, Delivery, Lease, Query, Retention
+from comity.store.schedules import NewSchedule, NextRun
 from comity.testing.conformance.stage import LEASE, ORIGIN, OUTCOMES, Stage, everything, new
 
 CALLS = (
     ("submit", 8), ("claim", 8), ("begin", 8), ("finish", 8), ("give_back", 1), ("cancel", 2), ("replay", 1), ("hasten", 1),
     ("expire", 1), ("prune", 1), ("advance", 4), ("renew", 3), ("rescue", 2), ("crash", 1), ("pause", 1), ("hold", 1),
-    ("leave", 1),
+    ("leave", 1), ("start", 1), ("go_on", 3), ("toggle", 1),
 )  # fmt: skip
 SEEDS = range(6)
 STEPS = 150
@@ -129,6 +131,23 @@ class Walk:
         if told.lease is not None:
             await store.hold(told.lease, ORIGIN, pause=draw.choice([0, NS]), block=draw.choice([0, 3 * NS]))
 
+    async def _start(self, _stage: Stage, store: Store, told: _Known, draw: random.Random) -> None:
+        run = new(0, max_attempts=3)
+        first = await store.now() + draw.choice([0, 5 * NS])
+        schedule = NewSchedule(run=run, cron="", overlap=draw.choice(["allow", "skip"]), first_at=first)
+        told.acknowledged.update(each.id for each in await store.submit([schedule]))
+
+    async def _go_on(self, _stage: Stage, store: Store, told: _Known, draw: random.Random) -> None:
+        due = (await store.due_schedules()).schedules
+        now = await store.now()
+        runs = [NextRun(schedule=each.id, before=each.next_at, at=max(now, each.next_at) + NS) for each in due]
+        assert await store.advance(draw.choices(runs, k=3) if runs else []) == len(due) or len(due) > 1
+        told.acknowledged.update(each.latest for each in await store.schedules())
+
+    async def _toggle(self, _stage: Stage, store: Store, _told: _Known, draw: random.Random) -> None:
+        for each in await store.schedules():
+            await store.change_schedule(each.id, paused=draw.choice([True, False]))
+
     async def _leave(self, _stage: Stage, store: Store, told: _Known, _draw: random.Random) -> None:
         if told.lease is not None:
             await store.disown(told.lease, [ORIGIN])
@@ -153,10 +172,20 @@ class Walk:
             if each.state in ENDS:
                 told.ended[each.id] = each.state
         told.ended = {number: state for number, state in told.ended.items() if number in here}
+        await self._check_schedules(store, here)
         await self._check_counts(store, Counter(each.state for each in found))
         numbers = [each.seq for each in await store.events(told.events, most=10_000)]
         assert numbers == list(range(told.events + 1, told.events + 1 + len(numbers)))
         told.events += len(numbers)
+
+    async def _check_schedules(self, store: Store, here: Mapping[str, Delivery]) -> None:
+        due = {each.id for each in (await store.due_schedules()).schedules}
+        for each in await store.schedules():
+            if not each.paused and each.id not in due:
+                run = here[each.latest]
+                # It waits for its time; or it is alive, and no other is to be.
+                assert (run.state, run.due_at) == ("pending", each.next_at) or each.overlap == "skip"
+                assert run.state not in ENDS
 
     async def _check_counts(self, store: Store, states: Counter[str]) -> None:
         totals = await store.counts()
