@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
+import time
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -91,6 +93,56 @@ def test_deliveries_and_lanes_are_operated_on_from_a_shell(tmp_path):
         assert (refused.returncode, refused.stderr) == (1, "comity cancel: 404: there is no such delivery\n")
         assert comity("replay", env=env).returncode == 2
         assert comity("submit", env=env).returncode == 2
+
+
+def test_schedules_are_operated_on_from_a_shell(tmp_path):
+    with served(tmp_path) as (_, env):
+        options = ("--cron", "30 6 * * mon-fri", "--zone", "Europe/Berlin", "--overlap", "skip")
+        made, other = (lines(comity("submit", "http://127.0.0.1:9/", *options, env=env))[0] for _ in "ab")
+        listed = lines(comity("schedules", env=env))
+        assert [each["id"] for each in listed] == [made["schedule"], other["schedule"]]
+        assert [listed[0][name] for name in ("cron", "zone", "overlap")] == list(options[1::2])
+        assert lines(comity("schedules", made["schedule"], env=env)) == listed[:1]
+        assert lines(comity("schedules", made["schedule"], "--pause", env=env))[0]["nextAt"] is None
+        assert lines(comity("schedules", made["schedule"], "--resume", env=env))[0]["nextAt"] == listed[0]["nextAt"]
+        assert [each["status"] for each in lines(comity("ls", "--schedule", made["schedule"], env=env))] == [
+            "pending",
+            "cancelled",
+        ]
+        assert lines(comity("schedules", other["schedule"], "--remove", env=env)) == []
+        assert len(lines(comity("schedules", env=env))) == 1
+        gone = comity("schedules", other["schedule"], env=env)
+        assert (gone.returncode, gone.stderr) == (1, "comity schedules: 404: there is no such schedule\n")
+        assert comity("schedules", "--pause", env=env).returncode == 2
+        assert comity("schedules", made["schedule"], "--pause", "--remove", env=env).returncode == 2
+        assert "cron" in comity("submit", "http://127.0.0.1:9/", "--cron", "daily", env=env).stderr
+
+
+def test_a_run_that_comes_due_is_delivered_and_the_next_one_waits(tmp_path, upstream):
+    """Also after hours in which nobody was there: they are one run at once."""
+    with served(tmp_path) as (process, env):
+        (made,) = lines(comity("submit", f"{upstream.url}/echo", "-d", "x", "--cron", "0 0 1 * *", env=env))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    with closing(sqlite3.connect(tmp_path / "comity.db")) as db, db:
+        past = time.time_ns() - 90 * 86_400 * 10**9
+        db.execute("UPDATE schedules SET next_at = ?1, due_at = ?1", (past,))
+        db.execute("UPDATE deliveries SET due_at = ?", (past,))
+    with served(tmp_path) as (_, env):
+        (done,) = lines(comity("get", f"{env['COMITY_URL']}/requests/{made['id']}", "-H", "Prefer: wait=60", env=env))
+        assert (done["status"], done["schedule"]) == ("completed", made["schedule"])
+        with started("tail", "--after", "0", env=env) as tail:
+            while json.loads(tail.stdout.readline())["delivery"] == made["id"]:  # until the next one is there
+                pass
+        waiting, _ = lines(comity("ls", "--schedule", made["schedule"], env=env))
+        (schedule,) = lines(comity("schedules", env=env))
+        assert (waiting["status"], waiting["dueAt"], waiting["id"]) == (
+            "pending",
+            schedule["nextAt"],
+            schedule["latest"],
+        )
+        assert waiting["dueAt"][8:] == "01T00:00:00.000Z"
+    assert len(upstream.arrivals("/echo")) == 1
 
 
 def test_the_guard_keeps_deliveries_from_what_is_not_allowed(tmp_path):

@@ -59,6 +59,36 @@ async def test_a_program_without_an_event_loop_can_do_everything(api):
     }  # fmt: skip
 
 
+async def test_schedules_are_made_changed_and_removed_without_an_event_loop(api):
+    def work():
+        with ServiceClient(api.url) as service:
+            made = service.submit("https://api.example/x", cron="0 12 * * *", zone="Europe/Berlin", deadline="10m")
+            number = made["schedule"]
+            told = [each["nextAt"] for each in service.schedules()]
+            told += [service.change_schedule(number, paused=paused)["paused"] for paused in (True, False)]
+            runs = [each["status"] for each in service.deliveries(schedule=number)]
+            service.remove_schedule(number)
+            return [*told, runs, list(service.schedules())]
+
+    assert await asyncio.to_thread(work) == ["2027-01-15T11:00:00.000Z", True, False, ["pending", "cancelled"], []]
+
+
+async def test_schedules_are_made_changed_and_removed_on_an_event_loop(api):
+    async with AsyncServiceClient(api.url) as service:
+        fields = {"cron": "@daily", "overlap": "skip"}
+        with pytest.raises(StatusError, match="422"):
+            await service.submit("https://api.example/x", **fields)
+        numbers = [
+            (await service.submit("https://api.example/x", **fields | {"cron": "0 0 * * *"}))["schedule"] for _ in "ab"
+        ]
+        assert [each["id"] async for each in service.schedules()] == numbers
+        assert (await service.change_schedule(numbers[0], paused=True))["nextAt"] is None
+        assert (await service.schedule(numbers[1]))["overlap"] == "skip"
+        await service.remove_schedule(numbers[1])
+        with pytest.raises(StatusError, match="404"):
+            await service.schedule(numbers[1])
+
+
 async def test_an_event_loop_waits_for_an_end_as_the_service_hints(api):
     """NP-044: it looks again by nextPollMs; here an end comes while the service waits with it."""
     async with AsyncServiceClient(api.url) as service:

@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from comity.service.guard import Guard
+from comity.service.schedule import begun
 from comity.service.submit import Refused, idempotency_key, read, to_deliver
 from comity.service.terms import Terms
+from comity.service.vault import Vault
 
 GUARD = Guard()
 PLAIN = {"url": "https://api.example/x?y=1", "method": "POST"}
@@ -78,6 +80,22 @@ def test_everything_that_is_said_is_stored():
         ({"delay": "soon"}, "delay"),
         ({"delay": 1, "runAt": "2026-12-24T18:00:00Z"}, "delay"),
         ({"deadline": 5}, "deadline"),
+        ({"deadline": "10m"}, "deadline"),
+        ({"cron": "daily"}, "cron"),
+        ({"cron": ""}, "cron"),
+        ({"cron": "* " * 501}, "cron"),
+        ({"cron": "0 0 31 2 *"}, "cron"),
+        ({"cron": "* * * * *", "zone": "Mars/Olympus"}, "zone"),
+        ({"cron": "* * * * *", "zone": ""}, "zone"),
+        ({"cron": "* * * * *", "zone": "../../etc/passwd"}, "zone"),
+        ({"cron": "* * * * *", "overlap": "queue"}, "overlap"),
+        ({"cron": "* * * * *", "delay": 1}, "cron"),
+        ({"cron": "* * * * *", "runAt": "2026-12-24T18:00:00Z"}, "cron"),
+        ({"cron": "* * * * *", "deadline": "2027-01-01T00:00:00Z"}, "deadline"),
+        ({"cron": "* * * * *", "deadline": "0s"}, "deadline"),
+        ({"cron": "* * * * *", "deadline": "soon"}, "deadline"),
+        ({"zone": "Europe/Berlin"}, "zone"),
+        ({"overlap": "skip"}, "overlap"),
         ({"callbackUrl": "http://10.0.0.1/"}, "callbackUrl"),
         ({"delivery": "exactly_once"}, "delivery"),
         ({"lane": ""}, "lane"),
@@ -97,6 +115,36 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_its_field(fields, field):
 def test_host_and_content_length_may_say_what_is_so():
     new = stored(headers={"Host": "API.example", "Content-Length": "4", "X-A": " 1 "}, body="four", method="POST")
     assert msgspec.json.decode(new.headers) == {"Host": "API.example", "X-A": "1"}
+
+
+def test_with_cron_it_is_a_schedule_of_what_it_would_be_without():
+    """Its deadline is a length from the time of each run on."""
+    fields = {"body": "x", "priority": 2, "idempotencyKey": "k"}
+    new = stored(cron="*/5 * * * *", zone="Europe/Berlin", overlap="skip", deadline="10m", **fields)
+    assert (new.run, new.idempotency_key) == (stored(**fields), "k")
+    assert (new.cron, new.zone, new.overlap, new.within) == ("*/5 * * * *", "Europe/Berlin", "skip", 600 * 10**9)
+    plain = stored(cron="0 0 * * *")
+    assert (plain.zone, plain.overlap, plain.within) == ("UTC", "allow", None)
+
+
+def test_when_a_schedule_begins_is_no_part_of_what_it_is():
+    """The same submission is the same whenever it comes; any other is not."""
+    new = stored(cron="0 0 * * *")
+    assert begun(new, 5).first_at == 86_400 * 10**9
+    assert begun(new, 5).fingerprint == new.fingerprint
+    others = [{"zone": "Asia/Tokyo"}, {"overlap": "skip"}, {"deadline": "1h"}, {"body": "x"}, {"cron": "1 0 * * *"}]
+    found = {stored(**{"cron": "0 0 * * *"} | other).fingerprint for other in others}
+    assert len(found | {new.fingerprint, new.run.fingerprint}) == len(others) + 2
+
+
+def test_a_schedule_is_sealed_and_the_same_again():
+    vault = Vault([bytes(32)])
+    text = msgspec.json.encode(PLAIN | {"cron": "0 0 * * *", "headers": {"Authorization": "Bearer hunter2"}})
+    first, again = (to_deliver(read(text), GUARD, "k", vault=vault) for _ in "ab")
+    assert b"hunter2" not in first.template
+    assert first.template != again.template
+    assert again.is_as(first.fingerprint)
+    assert not again.is_as(stored("k", cron="0 0 * * *").fingerprint)
 
 
 @pytest.mark.parametrize("missing", ["url", "method"])

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import comity
-from comity.cli.asking import cancel, lanes, ls, replay, retry, show, submit, tail
+from comity.cli.asking import cancel, lanes, ls, replay, retry, schedules, show, submit, tail
 from comity.cli.demo import demo
 from comity.cli.doctor import doctor
 from comity.cli.get import get
@@ -53,7 +53,7 @@ def _paragraphs(command: Callable[..., None]) -> str:
 COMMANDS = (
     *(run, get, simulate, upstream, sample),
     *(serve, worker, migrate, doctor, demo),
-    *(submit, ls, show, cancel, retry, replay, lanes, tail),
+    *(submit, ls, show, cancel, retry, replay, schedules, lanes, tail),
 )
 
 for command in COMMANDS:

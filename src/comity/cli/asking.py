@@ -1,4 +1,4 @@
-"""`comity submit`, `ls`, `show`, `cancel`, `retry`, `replay`, `lanes`, `tail`: the service from a shell.
+"""`comity submit`, `ls`, `show`, `cancel`, `retry`, `replay`, `schedules`, `lanes`, `tail`: the service from a shell.
 
 What the service says is printed as JSON, one object a line.
 """
@@ -24,6 +24,7 @@ _IDS = typer.Argument(metavar="ID...", help="Of deliveries.")
 _LISTS: list[str] = []
 _Status = Annotated[str | None, typer.Option(metavar="S", help="pending, retrying, completed, failed or cancelled.")]
 _Lane = Annotated[str | None, typer.Option(metavar="KEY", help="Those of this lane.")]
+_Schedule = Annotated[str | None, typer.Option(metavar="ID", help="Runs of this schedule.")]
 _Since = Annotated[str | None, typer.Option(metavar="TIME", help="Those created since, such as 2026-12-24T18:00:00Z.")]
 
 
@@ -41,10 +42,19 @@ def submit(
     ] = None,
     lane: Annotated[str | None, typer.Option(metavar="KEY", help="The queue it stands in.  [its origin's]")] = None,
     delay: Annotated[str | None, typer.Option(metavar="D", help="Not before so long from now.")] = None,
+    cron: Annotated[
+        str | None, typer.Option(metavar="'M H D M W'", help="Again and again at these times: '30 6 * * mon-fri'.")
+    ] = None,
+    zone: Annotated[str | None, typer.Option(metavar="Z", help="Whose clock --cron goes by.  [UTC]")] = None,
+    overlap: Annotated[
+        str | None, typer.Option(metavar="O", help="While the run before is alive: allow (the default) or skip.")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Submissions as JSON lines, with the fields of the API.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end, and print that.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the end, with --cron of the first run, and print that.")
+    ] = False,
     settings: dict[str, Any],
 ) -> None:
     """Submit a request, or a file of them, to be delivered.
@@ -64,6 +74,9 @@ def submit(
             "headers": dict(parsing.headers(header)),
             "lane": lane,
             "delay": delay,
+            "cron": cron,
+            "zone": zone,
+            "overlap": overlap,
             "idempotency_key": idempotency_key,
         }
         content = sys.stdin.read() if body == "-" else body
@@ -85,11 +98,12 @@ def ls(
     status: _Status = None,
     lane: _Lane = None,
     since: _Since = None,
+    schedule: _Schedule = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="The most that are printed.")] = 20,
     settings: dict[str, Any],
 ) -> None:
     """List deliveries, the newest first."""
-    filters = _given(status=status, lane=lane, since=since)
+    filters = _given(status=status, lane=lane, since=since, schedule=schedule)
 
     def work(service: ServiceClient) -> bool:
         for number, each in enumerate(service.deliveries(**filters), 1):
@@ -142,6 +156,38 @@ def replay(
         return True
 
     _ask("replay", settings, work)
+
+
+@settled("client")
+def schedules(
+    *,
+    number: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="The schedule to show or change; without it all are listed.")
+    ] = None,
+    pause: Annotated[
+        bool | None, typer.Option("--pause/--resume", help="Cancel the run that waits and make no more, or go on.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="End it, and cancel the run that waits.")] = False,
+    settings: dict[str, Any],
+) -> None:
+    """List schedules, the oldest first, or show, pause, resume or remove one."""
+
+    def work(service: ServiceClient) -> bool:
+        if number is None:
+            if remove or pause is not None:
+                raise OptionsError("ID", None, "the schedule that is to be changed", secret=True)
+            return _print_all(service.schedules())
+        if remove:
+            if pause is not None:
+                raise OptionsError(
+                    "--remove", None, "alone: a schedule that is removed has nothing to pause", secret=True
+                )
+            service.remove_schedule(number)
+            return True
+        _print(service.schedule(number) if pause is None else service.change_schedule(number, paused=pause))
+        return True
+
+    _ask("schedules", settings, work)
 
 
 @settled("client")

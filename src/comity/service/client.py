@@ -64,10 +64,11 @@ class AsyncServiceClient:
             idempotency_key: the same submission under the same key is stored once; None makes one, so that this may be sent
                 again when its answer got lost.
             fields: others of the API in snake_case: headers, body, max_retries, backoff_ms, run_at, delay, deadline,
-                priority, lane, delivery, callback_url, strict_4xx, timeout_ms.
+                priority, lane, delivery, callback_url, strict_4xx, timeout_ms; cron, zone and overlap to have it delivered
+                again and again.
 
         Returns:
-            id, status and nextPollMs.
+            id, status and nextPollMs; with cron those of its first run, and schedule.
         """
         told = _submission({"url": url, "method": method} | fields)
         return _object(await self._api.post("/requests", json=told, idempotency_key=idempotency_key or True))
@@ -120,7 +121,7 @@ class AsyncServiceClient:
         """Yield deliveries, the newest first.
 
         Args:
-            filters: status, lane, since, until, reason.
+            filters: status, lane, since, until, reason, schedule.
         """
         params: dict[str, Any] = dict(filters)
         while True:
@@ -152,6 +153,26 @@ class AsyncServiceClient:
             if done["cursor"] is None:
                 return count
             params = {"cursor": done["cursor"]}
+
+    async def schedules(self) -> AsyncGenerator[Json, None]:
+        """Yield schedules, the oldest first."""
+        params: dict[str, Any] = {}
+        while page := _list(await self._api.get("/schedules", params=params), "schedules"):
+            for each in page:
+                yield each
+            params = {"after": page[-1]["id"]}
+
+    async def schedule(self, number: str) -> Json:
+        """Return how a schedule stands."""
+        return _object(await self._api.get(_schedule(number)))
+
+    async def change_schedule(self, number: str, /, *, paused: bool) -> Json:
+        """Pause or resume a schedule; paused, the run that waits is cancelled."""
+        return _object(await self._api.patch(_schedule(number), json={"paused": paused}))
+
+    async def remove_schedule(self, number: str) -> None:
+        """End a schedule, and cancel the run that waits."""
+        await self._api.delete(_schedule(number))
 
     async def lanes(self) -> AsyncGenerator[Json, None]:
         """Yield lanes in order of their keys."""
@@ -245,6 +266,10 @@ class ServiceClient:
     retry = _blocking(AsyncServiceClient.retry)
     replay = _blocking(AsyncServiceClient.replay)
     replay_all = _blocking(AsyncServiceClient.replay_all)
+    schedules = _iterating(AsyncServiceClient.schedules)
+    schedule = _blocking(AsyncServiceClient.schedule)
+    change_schedule = _blocking(AsyncServiceClient.change_schedule)
+    remove_schedule = _blocking(AsyncServiceClient.remove_schedule)
     lanes = _iterating(AsyncServiceClient.lanes)
     change_lane = _blocking(AsyncServiceClient.change_lane)
     deliveries = _iterating(AsyncServiceClient.deliveries)
@@ -275,6 +300,10 @@ def _auth(token: str | None) -> Bearer | None:
 
 def _path(number: str) -> str:
     return f"/requests/{quote(number, safe='')}"
+
+
+def _schedule(number: str) -> str:
+    return f"/schedules/{quote(number, safe='')}"
 
 
 def _prefer(wait: int | None) -> dict[str, str]:

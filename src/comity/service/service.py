@@ -18,6 +18,7 @@ from comity.service.errand import PATIENCE, Setting
 from comity.service.guard import Guard
 from comity.service.pruner import Pruner
 from comity.service.rescuer import Rescuer
+from comity.service.scheduler import Scheduler
 from comity.service.signature import Signer
 from comity.service.supervisor import Supervisor
 from comity.service.vault import Vault
@@ -91,6 +92,7 @@ class Service:
         self._upkeep = {
             "rescuer": Rescuer(store, every=options.lease / 6 / NS).run,
             "pruner": Pruner(store, retention).run,
+            "scheduler": Scheduler(store).run,
             "callbacks": Callbacks(store, signed=signer is not None).run,
         }
 

@@ -16,9 +16,11 @@ from comity.policy.dates import rfc3339
 from comity.policy.units import required, seconds
 from comity.service.fields import checked_fields
 from comity.service.guard import Guard
+from comity.service.schedule import times
 from comity.service.terms import Terms, camel
 from comity.service.vault import Vault
 from comity.store.records import LATEST, Mode, NewDelivery
+from comity.store.schedules import NewSchedule, Overlap
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -59,9 +61,27 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     delay: Annotated[
         float | str | None, Meta(description='Not before so long from now: seconds, or text such as "90s".')
     ] = None
-    deadline: Annotated[str | None, Meta(description="Not to be sent from this time on, RFC 3339 with its offset.")] = (
-        None
-    )
+    cron: (
+        Annotated[
+            str, Meta(max_length=1000, description='Again and again: "minute hour day-of-month month day-of-week".')
+        ]
+        | None
+    ) = None
+    zone: (
+        Annotated[str, Meta(max_length=100, description='Whose clock cron goes by, "Europe/Berlin"; UTC by default.')]
+        | None
+    ) = None
+    overlap: Annotated[
+        Overlap | None,
+        Meta(description="With cron, what to do while the run before is alive: allow, the default, or skip."),
+    ] = None
+    deadline: Annotated[
+        str | None,
+        Meta(
+            description="Not to be sent from this time on, RFC 3339 with its offset; with cron from so long after the time of "
+            'each run on, such as "10m".'
+        ),
+    ] = None
     callback_url: Annotated[str | None, Meta(description="Gets a signed POST when the delivery has ended.")] = None
     delivery: Annotated[Mode, Meta(description="at_most_once: never sent again when it may have arrived.")] = (
         "at_least_once"
@@ -92,7 +112,9 @@ def read(text: bytes) -> Submission:
         raise Refused(f"this is no JSON: {error}", malformed=True) from None
 
 
-def to_deliver(given: Submission, guard: Guard, key: str | None = None, *, vault: Vault = _OPEN) -> NewDelivery:
+def to_deliver(
+    given: Submission, guard: Guard, key: str | None = None, *, vault: Vault = _OPEN
+) -> NewDelivery | NewSchedule:
     """Return what is to be stored of a submission.
 
     Nothing here depends on the time, so the same submission under the same key is the same whenever it comes.
@@ -119,9 +141,7 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None, *, vault
         timeout_ms=given.timeout_ms,
         callback_url=given.callback_url,
     )
-    delay = None if given.delay is None else _delay(given.delay)
-    if delay is not None and given.run_at is not None:
-        raise Refused("runAt is given too, and one says it all", field="delay")
+    _check_times(given)
     body = None if given.body is None else given.body.encode()
     new = NewDelivery(
         origin=address,
@@ -133,13 +153,14 @@ def to_deliver(given: Submission, guard: Guard, key: str | None = None, *, vault
         options=terms.stored(),
         priority=given.priority,
         run_at=_instant(given.run_at, "runAt"),
-        delay=delay or 0,
-        deadline=_instant(given.deadline, "deadline"),
+        delay=0 if given.delay is None else _length(given.delay, "delay"),
+        deadline=_instant(given.deadline, "deadline") if given.cron is None else None,
         max_attempts=given.max_retries + 1,
         mode=given.delivery,
         idempotency_key=key or own,
     )
-    return vault.seal(new)
+    sealed = vault.seal(new)
+    return sealed if given.cron is None else _schedule(given, given.cron, sealed)
 
 
 def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | None:
@@ -188,11 +209,43 @@ def _lane(given: str | None) -> str | None:
     return given
 
 
-def _delay(given: float | str) -> int:
+def _check_times(given: Submission) -> None:
+    """Make sure that a submission says in one way when it is due.
+
+    Raises:
+        Refused: it does not.
+    """
+    said = [name for name in ("run_at", "delay", "cron") if getattr(given, name) is not None]
+    if len(said) > 1:
+        raise Refused(f"{camel(said[0])} is given too, and one says it all", field=camel(said[1]))
+    for name in ("zone", "overlap"):
+        if getattr(given, name) is not None and given.cron is None:
+            raise Refused(f"{name} belongs to cron, which is not given", field=name)
+
+
+def _schedule(given: Submission, cron: str, run: NewDelivery) -> NewSchedule:
+    zone = "UTC" if given.zone is None else given.zone
     try:
-        return seconds(required(given, "delay"))
+        times(cron, zone)
     except OptionsError as error:
-        raise Refused(str(error), field="delay") from None
+        raise Refused(str(error), field=error.option) from None
+    if given.deadline is None:
+        within = None
+    elif rfc3339(given.deadline.strip()) is None:
+        within = _length(given.deadline, "deadline", minimum=1.0)
+    else:
+        told = (
+            'is a moment, and a schedule has many: with cron say a length from the time of each run on, such as "10m"'
+        )
+        raise Refused(f"deadline {told}", field="deadline")
+    return NewSchedule(run=run, cron=cron, zone=zone, overlap=given.overlap or "allow", within=within)
+
+
+def _length(given: float | str, field: str, minimum: float = 0.0) -> int:
+    try:
+        return seconds(required(given, field, minimum=minimum))
+    except OptionsError as error:
+        raise Refused(str(error), field=field) from None
 
 
 def _instant(given: str | None, field: str) -> int | None:

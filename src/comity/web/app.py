@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from comity.web import health, live, operating, reading, taking
+from comity.web import health, live, operating, reading, scheduling, taking
 from comity.web.openapi import describe
 from comity.web.operation import LOG, Operation
 from comity.web.problem import Refusal
@@ -35,6 +35,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *taking.OPERATIONS,
     # Before the paths that take any id.
     *operating.OPERATIONS,
+    *scheduling.OPERATIONS,
     *reading.OPERATIONS,
     *live.OPERATIONS,
     *health.OPERATIONS,

@@ -42,6 +42,7 @@ FILTERS = (
         name="until", text="Only those created before this time.", schema={"type": "string", "format": "date-time"}
     ),
     Parameter(name="reason", text="Only those that failed for this reason."),
+    Parameter(name="schedule", text="Only the runs of this schedule."),
 )
 CURSOR = Parameter(name="cursor", text="Go on behind an earlier page.")
 LIMIT = Parameter(
@@ -171,6 +172,7 @@ def query_of(given: Mapping[str, str]) -> Query:
         since=_instant(given, "since"),
         until=_instant(given, "until"),
         reason=given.get("reason"),
+        schedule=given.get("schedule"),
     )
 
 

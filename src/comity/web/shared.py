@@ -12,10 +12,12 @@ from starlette.requests import Request
 from comity.policy.units import NS
 from comity.service import submit
 from comity.service.guard import Guard
+from comity.service.schedule import begun
 from comity.service.submit import Submission
 from comity.service.vault import Vault
 from comity.store.base import Store
 from comity.store.records import NewDelivery, Retention, Submitted
+from comity.store.schedules import NewSchedule
 from comity.web.feed import Feed
 from comity.web.meter import Meter
 from comity.web.security import Tokens
@@ -87,7 +89,7 @@ class Shared:
     meter: Meter = field(default_factory=Meter)
     storing: Storing = field(default_factory=Storing)
 
-    def to_deliver(self, given: Submission, key: str | None = None) -> NewDelivery:
+    def to_deliver(self, given: Submission, key: str | None = None) -> NewDelivery | NewSchedule:
         """Return what is to be stored of a submission.
 
         Raises:
@@ -95,9 +97,12 @@ class Shared:
         """
         return submit.to_deliver(given, self.guard, key, vault=self.vault)
 
-    async def submit(self, new: Sequence[NewDelivery]) -> list[Submitted]:
-        """Store deliveries, as `Store.submit`, and remember whether that went well."""
+    async def submit(self, new: Sequence[NewDelivery | NewSchedule]) -> list[Submitted]:
+        """Store what was submitted, as `Store.submit`, and remember whether that went well; schedules begin now."""
         with self.storing.watched():
+            if any(isinstance(each, NewSchedule) for each in new):
+                now = await self.store.now()
+                new = [begun(each, now) for each in new]
             return await self.store.submit(new, await self.room.bound(len(new)))
 
 

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import msgspec
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from comity.errors import OptionsError, StoreError
 from comity.service import submit
 from comity.service.poll_hint import headers, next_poll
+from comity.service.schedule import times
 from comity.service.submit import Submission
 from comity.store.records import NewDelivery, Submitted
+from comity.store.schedules import NewSchedule
 from comity.web.operation import Operation, Parameter, content, reply, too_long
 from comity.web.problem import Problem, Refusal, refusal
 from comity.web.shared import Shared, shared_of
@@ -21,6 +24,8 @@ from comity.web.streams import Stream
 from comity.web.views import Accepted
 
 NDJSON = "application/x-ndjson"
+
+New = NewDelivery | NewSchedule
 
 _MOST_AT_ONCE = 500
 
@@ -63,7 +68,7 @@ OPERATIONS = (
         path="/requests",
         alias="/request",
         handler=take,
-        text="Store a request, to be delivered. The answer means that it is on the disk.",
+        text="Store a request, to be delivered, or a schedule with its first run. The answer means that it is on the disk.",
         scope="submit",
         takes=Submission,
         answers={201: Accepted},
@@ -90,7 +95,7 @@ OPERATIONS = (
 )
 
 
-def _accepted(made: Submitted, new: NewDelivery) -> tuple[Accepted, int]:
+def _accepted(made: Submitted, new: New) -> tuple[Accepted, int]:
     """Return the answer to a submission, the same whenever it is asked for, and its poll hint (ns)."""
     if made.outcome == "conflict":
         told = "this key stood for another submission; a new one needs a new key"
@@ -98,9 +103,17 @@ def _accepted(made: Submitted, new: NewDelivery) -> tuple[Accepted, int]:
     if made.outcome == "full":
         told = "the queue is full: as many deliveries wait as max_queue allows, and more are not taken in"
         raise Refusal(429, told, headers={"Retry-After": "5"})
-    due_in = max(new.delay, (new.run_at or 0) - made.created_at)
+    due_in = _due_in(new, made.created_at)
     wait = next_poll(finished=False, elapsed=0, due_in=due_in) or 0
-    return Accepted(id=made.id, status="pending", next_poll_ms=-(-wait // 1_000_000)), wait
+    schedule = UNSET if made.schedule is None else made.schedule
+    return Accepted(id=made.id, status="pending", next_poll_ms=-(-wait // 1_000_000), schedule=schedule), wait
+
+
+def _due_in(new: New, now: int) -> int:
+    """Return in how many ns it is due first; by what was given alone, so that it is the same whenever it is asked for."""
+    if isinstance(new, NewSchedule):
+        return times(new.cron, new.zone).next(now) - now
+    return max(new.delay, (new.run_at or 0) - now)
 
 
 async def _joined(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -120,7 +133,7 @@ async def _answers(service: Shared, body: AsyncIterator[bytes]) -> AsyncGenerato
     """
     number, stored = 0, False
     async for texts in _lines(body, service.max_body):
-        lines: list[Line | NewDelivery] = []
+        lines: list[Line | New] = []
         numbers: list[int] = []
         for text in texts:
             number += 1
@@ -138,7 +151,7 @@ async def _answers(service: Shared, body: AsyncIterator[bytes]) -> AsyncGenerato
             yield b"".join(msgspec.json.encode(line) + b"\n" for line in done)
 
 
-def _read(service: Shared, number: int, text: bytes | None) -> Line | NewDelivery:
+def _read(service: Shared, number: int, text: bytes | None) -> Line | New:
     try:
         if text is None:
             raise too_long(service.max_body)
@@ -147,8 +160,8 @@ def _read(service: Shared, number: int, text: bytes | None) -> Line | NewDeliver
         return _failed(number, error)
 
 
-async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | NewDelivery]) -> list[Line]:
-    new = [each for each in lines if isinstance(each, NewDelivery)]
+async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | New]) -> list[Line]:
+    new = [each for each in lines if not isinstance(each, Line)]
     try:
         results: list[list[Submitted] | BaseException] = [[each] for each in await service.submit(new)] if new else []
     except OptionsError:
@@ -161,7 +174,7 @@ async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line |
     ]
 
 
-def _line(number: int, new: NewDelivery, result: list[Submitted] | BaseException) -> Line:
+def _line(number: int, new: New, result: list[Submitted] | BaseException) -> Line:
     try:
         if isinstance(result, BaseException):
             raise result

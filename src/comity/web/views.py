@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,7 @@ from comity.service.poll_hint import next_poll
 from comity.service.submit import Method
 from comity.service.terms import Terms, camel
 from comity.store.records import ENDS, Answer, AttemptRow, Counts, Delivery, Event, Lane, Mode, State
+from comity.store.schedules import Overlap, Schedule
 
 _MS = 1_000_000
 
@@ -36,6 +37,9 @@ class Accepted(_View, frozen=True, kw_only=True):
     id: str
     status: State
     next_poll_ms: int
+    schedule: Annotated[
+        str | msgspec.UnsetType, Meta(description="With cron, the schedule's id; the delivery is its first run.")
+    ] = msgspec.UNSET
 
 
 class Attempt(_View, frozen=True, kw_only=True):
@@ -84,6 +88,7 @@ class Summary(_View, frozen=True, kw_only=True):
     priority: int
     delivery: Mode
     idempotency_key: str | None
+    schedule: Annotated[str | None, Meta(description="Whose run it is.")]
     callback_url: str | None
     created_at: Time
     due_at: Time
@@ -172,6 +177,34 @@ class Lanes(_View, frozen=True, kw_only=True):
     """Lanes in order of their keys."""
 
     lanes: list[LaneView]
+
+
+class ScheduleView(_View, frozen=True, kw_only=True):
+    """What is delivered again and again."""
+
+    id: str
+    cron: str
+    zone: str
+    overlap: Overlap
+    paused: bool
+    next_at: Annotated[Time | None, Meta(description="When its next run is due; null while none waits.")]
+    latest: Annotated[str, Meta(description="The id of its newest run: the one that waits, if there is one.")]
+    url: str
+    method: Method
+    lane: str
+    priority: int
+    delivery: Mode
+    max_retries: int
+    backoff_ms: int
+    deadline_ms: Annotated[int | None, Meta(description="A run is not to be sent from so long after its time on.")]
+    callback_url: str | None
+    created_at: Time
+
+
+class Schedules(_View, frozen=True, kw_only=True):
+    """Schedules, the oldest first."""
+
+    schedules: list[ScheduleView]
 
 
 class EventView(_View, frozen=True, kw_only=True):
@@ -271,6 +304,30 @@ def lane(of: Lane, now: int) -> LaneView:
     )
 
 
+def schedule(of: Schedule, now: int) -> ScheduleView:
+    """Return a schedule."""
+    terms, run = Terms.read(of.run.options), of.run
+    return ScheduleView(
+        id=of.id,
+        cron=of.cron,
+        zone=of.zone,
+        overlap=of.overlap,
+        paused=of.paused,
+        next_at=None if of.paused else _ahead(of.next_at, now),
+        latest=of.latest,
+        url=redact.url(run.url),
+        method=cast("Method", run.method),
+        lane=run.lane or run.origin,
+        priority=run.priority,
+        delivery=run.mode,
+        max_retries=terms.max_retries,
+        backoff_ms=terms.backoff_ms,
+        deadline_ms=None if of.within is None else of.within // _MS,
+        callback_url=_masked(terms.callback_url),
+        created_at=instant(of.created_at),
+    )
+
+
 def counts(of: Counts) -> LaneCounts:
     """Return counts."""
     return LaneCounts(**{name: max(0, getattr(of, name)) for name in Counts.__struct_fields__})
@@ -310,12 +367,17 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "priority": of.priority,
         "delivery": of.mode,
         "idempotency_key": of.idempotency_key,
-        "callback_url": None if terms.callback_url is None else redact.url(terms.callback_url),
+        "schedule": of.schedule,
+        "callback_url": _masked(terms.callback_url),
         "created_at": instant(of.created_at),
         "due_at": instant(of.due_at),
         "deadline": None if of.deadline is None else instant(of.deadline),
         "ended_at": None if of.ended_at is None else instant(of.ended_at),
     }
+
+
+def _masked(url: str | None) -> str | None:
+    return None if url is None else redact.url(url)
 
 
 def _ahead(moment: int, now: int) -> str | None:
