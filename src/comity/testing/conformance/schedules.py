@@ -156,6 +156,20 @@ class Schedules:
             assert len(await store.schedules()) == 1
             assert len(await everything(store)) == 11
 
+    async def test_a_schedule_needs_room_for_its_first_run(self, stage: Stage) -> None:
+        """Refused, its key is free."""
+        async with stage.opened() as store:
+            schedule = NewSchedule(
+                run=new(1, idempotency_key="key"), cron="* * * * *", first_at=await store.now() + MINUTE
+            )
+            assert [each.outcome for each in await store.submit([new(2), schedule], most=1)] == ["created", "full"]
+            assert await store.schedules() == []
+            assert [each.outcome for each in await store.submit([schedule, schedule], most=2)] == [
+                "created",
+                "replayed",
+            ]
+            assert len(await store.schedules()) == 1
+
     async def test_a_paused_schedule_has_no_run_that_waits(self, stage: Stage) -> None:
         """Resumed in time it makes that of the same time, else that of a later one."""
         async with stage.opened() as store:
