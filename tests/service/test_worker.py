@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 import msgspec
@@ -11,8 +12,8 @@ from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.service.signature import Signer, new_secret
 from comity.service.terms import Terms
-from comity.store.records import Query
-from tests.service.running import bench
+from comity.store.records import Query, Retention
+from tests.service.running import LIMIT, bench
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ async def test_an_end_is_told_by_a_signed_callback(work):
 
 
 async def test_callbacks_are_submitted_once_however_often_the_service_starts(work):
-    """A reader that begins anew goes on behind the newest callback."""
+    """A reader that begins anew goes on where it was."""
     deliveries = [await work.submit("/ok/1", terms={"callback_url": work.upstream.url + "/ok/told"}) for _ in range(3)]
     for _ in range(3):
         async with work.service(secrets=[new_secret()]):
@@ -205,6 +206,21 @@ async def test_callbacks_are_submitted_once_however_often_the_service_starts(wor
             await work.upstream.until(lambda up: len(up.arrivals("/ok/told")) == 3)
     lanes = await work.store.lanes("callbacks ")
     assert sum(lane.counts.completed for lane in lanes if lane.key.startswith("callbacks ")) == 3
+
+
+async def test_a_callback_is_not_told_again_when_it_and_its_key_are_long_deleted(work):
+    """Where the reading stands is on the disk by itself."""
+    terms, marked = {"callback_url": work.upstream.url + "/ok/told"}, 0
+    for count in (1, 2):
+        async with work.service(secrets=[new_secret()]), asyncio.timeout(LIMIT):
+            await work.end(await work.submit("/ok/1", terms=terms))
+            await work.upstream.until(lambda up, count=count: len(up.arrivals("/ok/told")) >= count)
+            while (seen := await work.store.marked("callbacks")) == marked:
+                pass
+            marked = seen
+        while (await work.store.prune(Retention(completed=1, keys=1))).more:
+            pass
+    assert len(work.upstream.arrivals("/ok/told")) == 2
 
 
 async def test_a_callback_that_cannot_be_sent_is_told_and_holds_up_no_other(work, caplog):

@@ -75,6 +75,20 @@ async def test_an_old_store_that_is_migrated_is_as_a_new_one_and_keeps_its_rows(
     await store.close()
 
 
+@pytest.mark.parametrize(("keys", "seen"), [([], 0), (["callback 7", "callback 12", "callback", "mine"], 12)])
+async def test_callbacks_go_on_behind_the_newest_that_an_older_version_told(path, keys, seen):
+    migrate(path, to=5)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.executemany(
+            "INSERT INTO keys (key, fingerprint, id, created_at) VALUES (?, x'00', 'id', 1)", [(key,) for key in keys]
+        )
+        db.execute("INSERT INTO events (seq, at, kind) VALUES (20, 1, 'pending')")
+    migrate(path)
+    store = SqliteStore(path)
+    assert await store.marked("callbacks") == seen
+    await store.close()
+
+
 def test_a_newer_schema_is_refused_by_all(path):
     migrate(path)
     with closing(sqlite3.connect(path)) as db:

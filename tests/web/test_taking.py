@@ -40,6 +40,15 @@ async def test_a_wrong_field_is_named_and_nothing_is_stored(api, fields, field):
     assert (await api.store.deliveries(Query())).deliveries == []
 
 
+async def test_a_callback_that_nobody_could_sign_is_refused(tmp_path):
+    async with staged(tmp_path, calls_back=False) as api:
+        fields = PLAIN | {"callbackUrl": "https://me.example/"}
+        status, body, _ = await api.call("POST", "/requests", fields)
+        assert (status, body["field"], "COMITY_CALLBACK_SECRETS" in body["detail"]) == (422, "callbackUrl", True)
+        (line,) = await batch(api, [json.dumps(fields).encode()])
+        assert (line["error"]["status"], line["error"]["field"]) == (422, "callbackUrl")
+
+
 async def test_what_is_no_json_is_a_bad_request(api):
     """NP-007."""
     for data in (b"", b"{", b"\xff"):

@@ -140,6 +140,7 @@ async def _serve(settings: Mapping[str, Any]) -> None:
             room=Room(store, settings["max_queue"]),
             vault=vault,
             tokens=tokens,
+            calls_back=bool(settings["callback_secrets"]),
             max_body=settings["max_request"] or sys.maxsize,
             retention=_retention(settings),
         )

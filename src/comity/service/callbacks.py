@@ -2,8 +2,8 @@
 
 A callback is a delivery of its own: durable, tried again by rules of its own, paced like everything else to its origin, behind
 the same guard, and signed by Standard Webhooks. It is submitted by whoever reads the events, one after the other, under a key
-that names the event, so that an event that is read twice is told once. Where the reading stands is not written down: the
-newest callback names its event, and those before it were read; a start looks back to there, or LOOK_BACK events.
+that names the event, so that an event that is read twice is told once. Where the reading stands is written down after that,
+and not for every event: what was read since is read again after a start.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from comity.service.errand import CALLBACKS
 from comity.service.log import log
 from comity.service.terms import Terms
 from comity.store.base import Store
-from comity.store.records import ENDS, Delivery, Event, NewDelivery, Query
+from comity.store.records import ENDS, Delivery, Event, NewDelivery
 
-LOOK_BACK = 100_000
-"""So many events at most are read again at a start; the reading is never that far behind, unless the store is far too slow."""
-
+_READER = "callbacks"
 _KEY = "callback"
 _PAGE = 500
 _TERMS = Terms(max_retries=8, backoff_ms=2_500)
@@ -43,7 +41,7 @@ class Callbacks:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        seen = max(await self._read_before(), await self._store.last_event() - LOOK_BACK)
+        seen = marked = await self._store.marked(_READER)
         while True:
             await self._store.newer(seen)
             while page := await self._store.events(seen, _PAGE):
@@ -52,18 +50,9 @@ class Callbacks:
                 if new:
                     await self._store.submit(new)
                 seen = page[-1].seq
-
-    async def _read_before(self) -> int:
-        """Return the number of the newest event that was told, 0 when none was."""
-        newest, after = 0, CALLBACKS
-        while lanes := await self._store.lanes(after, _PAGE):
-            for lane in lanes:
-                after = lane.key
-                if not after.startswith(CALLBACKS):
-                    return newest
-                page = await self._store.deliveries(Query(lane=lane.key), None, 1)
-                newest = max([newest, *(_event_of(each) for each in page.deliveries)])
-        return newest
+                if new or seen - marked >= _PAGE:
+                    await self._store.mark(_READER, seen)
+                    marked = seen
 
     async def _callback(self, event: Event) -> NewDelivery | None:
         """Return what to submit on an end; None when nobody asked for it."""
@@ -92,11 +81,6 @@ class Callbacks:
             max_attempts=_TERMS.max_retries + 1,
             idempotency_key=f"{_KEY} {event.seq}",
         )
-
-
-def _event_of(callback: Delivery) -> int:
-    word, _, seq = (callback.idempotency_key or "").partition(" ")
-    return int(seq) if word == _KEY and seq.isdecimal() else 0
 
 
 def _body(event: Event, delivery: Delivery) -> bytes:

@@ -266,5 +266,11 @@ class Store(Protocol):
     async def last_event(self) -> int:
         """Return the number of the newest event, 0 when there is none."""
 
+    async def mark(self, reader: str, seen: int) -> None:
+        """Write down that a reader of the events has dealt with those up to the number `seen`; it never goes back."""
+
+    async def marked(self, reader: str) -> int:
+        """Return the number of the last event that a reader has dealt with, 0 when nothing is written down."""
+
     async def newer(self, after: int) -> None:
         """Return when there is an event after the number `after`."""

@@ -13,7 +13,7 @@ from comity.policy.units import NS
 from comity.service import submit
 from comity.service.guard import Guard
 from comity.service.schedule import begun
-from comity.service.submit import Submission
+from comity.service.submit import Refused, Submission
 from comity.service.vault import Vault
 from comity.store.base import Store
 from comity.store.records import NewDelivery, Retention, Submitted
@@ -66,6 +66,7 @@ class Shared:
     Args:
         store, guard, feed: see there; the feed is open.
         room: how much is taken in.
+        calls_back: there is a secret to sign callbacks with; without one nobody may ask for them.
         vault: seals the secrets of what is taken in.
         tokens: who may do what; None where only this machine can connect.
         max_body: bytes of one submission.
@@ -80,6 +81,7 @@ class Shared:
     guard: Guard
     feed: Feed
     room: Room
+    calls_back: bool = True
     vault: Vault = field(default_factory=Vault)
     tokens: Tokens | None = None
     max_body: int = 1 << 20
@@ -95,6 +97,9 @@ class Shared:
         Raises:
             Refused: a field cannot be used.
         """
+        if given.callback_url is not None and not self.calls_back:
+            hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave callbackUrl out"
+            raise Refused(f"this service has no secret to sign callbacks with: {hint}", field="callbackUrl")
         return submit.to_deliver(given, self.guard, key, vault=self.vault)
 
     async def submit(self, new: Sequence[NewDelivery | NewSchedule]) -> list[Submitted]:

@@ -15,7 +15,18 @@ from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
 from comity.store.bell import Bell
 from comity.store.ids import Ids
-from comity.store.postgres import claims, doctor, leases, operating, origins, pruning, reading, scheduling, submitting
+from comity.store.postgres import (
+    claims,
+    doctor,
+    leases,
+    operating,
+    origins,
+    pruning,
+    readers,
+    reading,
+    scheduling,
+    submitting,
+)
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.committer import NOW, Handler, Rules
 from comity.store.postgres.connecting import Place
@@ -60,6 +71,7 @@ T = TypeVar("T")
 
 _ORDER: tuple[Handler[Any, Any], ...] = (
     submitting.submit,
+    readers.mark,
     claims.begin,
     claims.finish,
     claims.give_back,
@@ -273,6 +285,12 @@ class PostgresStore:
 
     async def last_event(self) -> int:
         return await self._read(reading.last_event)
+
+    async def mark(self, reader: str, seen: int) -> None:
+        await self._writer.do(readers.mark, (reader, seen))
+
+    async def marked(self, reader: str) -> int:
+        return await self._read(readers.marked, reader)
 
     async def newer(self, after: int) -> None:
         await self._news.bell.newer(after)

@@ -44,7 +44,7 @@ from comity.store.records import (
     Submitted,
 )
 from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
-from comity.store.sqlite import claims, leases, operating, origins, pruning, reading, scheduling, submitting
+from comity.store.sqlite import claims, leases, operating, origins, pruning, readers, reading, scheduling, submitting
 from comity.store.sqlite.claims import give_back
 from comity.store.sqlite.faults import translated
 from comity.store.sqlite.lock import Lock
@@ -232,6 +232,12 @@ class SqliteStore:
 
     async def last_event(self) -> int:
         return self._writer.bell.last
+
+    async def mark(self, reader: str, seen: int) -> None:
+        await self._writer.do(readers.mark, (reader, seen))
+
+    async def marked(self, reader: str) -> int:
+        return await self._read(readers.marked, reader)
 
     async def newer(self, after: int) -> None:
         await self._writer.bell.newer(after)

@@ -74,6 +74,18 @@ class Reading:
             assert [each.id for each in await everything(store, Query(lane="one"))] == [late[0], first[0]]
             assert await everything(store, Query(lane="nowhere")) == []
 
+    async def test_a_reader_goes_on_where_it_was_after_a_crash_and_never_back(self, stage: Stage) -> None:
+        """Each reader by its name; several at a moment agree on the furthest."""
+        async with stage.opened() as store:
+            assert await store.marked("callbacks") == 0
+            await asyncio.gather(*(store.mark("callbacks", seen) for seen in (3, 7, 5)), store.mark("others", 2))
+            await store.mark("callbacks", 6)
+            assert (await store.marked("callbacks"), await store.marked("others")) == (7, 2)
+        store = await stage.open()
+        store = await stage.crash(store)
+        assert await store.marked("callbacks") == 7
+        await store.close()
+
     async def test_a_cursor_that_is_none_is_refused(self, stage: Stage) -> None:
         """It came from no page."""
         async with stage.opened() as store:
