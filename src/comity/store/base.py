@@ -70,7 +70,7 @@ class Store(Protocol):
         same moment are put in order: one creates, the other replays.
 
         What would make more than `most` be pending or retrying is not stored, while keys that were used before are answered as
-        ever. Processes that submit at the same moment may together exceed it by what they bring then.
+        ever. Submissions that overlap may together exceed it by what they bring.
         """
 
     # Working

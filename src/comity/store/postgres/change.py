@@ -6,38 +6,26 @@ from collections.abc import Sequence
 
 import msgspec
 
-from comity.store.postgres.transaction import Transaction, columns
+from comity.store.postgres.transaction import Transaction
 from comity.store.records import Ended
 from comity.store.row import FIXED, Held, Row
 
-_TYPES = {
-    "state": "text", "phase": "smallint", "rank": "bigint", "enqueued_at": "bigint", "due_at": "bigint", "deadline": "bigint",
-    "idle_since": "bigint", "ended_at": "bigint", "attempts": "integer", "apart": "integer", "refusals": "integer",
-    "refusals_in_a_row": "integer", "crashes": "integer", "cancelling": "smallint", "lease": "bigint", "status": "integer",
-    "error": "text", "reason": "text",
-}  # fmt: skip
 _CHANGING = Row.__struct_fields__[FIXED:]
 _READ = {"id": "id::text", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
 _FIND = f"SELECT {', '.join(_READ.get(name, name) for name in Row.__struct_fields__[1:])} FROM deliveries WHERE "  # noqa: S608 - names of ours
 _SET = {"phase": "least(v.phase, 3)"}
-_SAVED = len(_CHANGING) + 1
-_ENDS = ("uuid", "text", "bigint", "bigint", "integer", "text", "bigint", "bytea", "text")
 # Both see the deliveries as they were before.
 _SAVE = f"""
 WITH ended AS (
     INSERT INTO attempts (id, number, origin, started_at, waited, cost, ended_at, sent, sent_at, answered_at, status, error,
         retry_after, timings, decision)
-    SELECT d.id, d.attempts, l.origin, d.began_at, d.began_at - d.idle_since, d.cost, ${_SAVED + 1}, e.sent, e.sent_at,
+    SELECT d.id, d.attempts, l.origin, d.began_at, d.began_at - d.idle_since, d.cost, $1, e.sent, e.sent_at,
         e.answered_at, e.status, e.error, e.retry_after, e.timings, e.decision
-    FROM unnest({", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_ENDS, _SAVED + 2))})
-        e (id, sent, sent_at, answered_at, status, error, retry_after, timings, decision)
-    JOIN deliveries d ON d.id = e.id JOIN lanes l ON l.id = d.lane
+    FROM unnest($2::ended_attempt[]) e JOIN deliveries d ON d.id = e.id JOIN lanes l ON l.id = d.lane
 )
 UPDATE deliveries d SET {", ".join(f"{name} = {_SET.get(name, f'v.{name}')}" for name in _CHANGING)}, version = d.version + 1,
     began_at = CASE WHEN v.phase = 4 THEN d.began_at END, cost = CASE WHEN v.phase = 4 THEN d.cost END
-FROM unnest({", ".join(f"${place}::{_TYPES[name]}[]" for place, name in enumerate(_CHANGING, 1))}, ${_SAVED}::uuid[])
-    v ({", ".join(_CHANGING)}, id)
-WHERE d.id = v.id
+FROM unnest($3::changed_delivery[]) v WHERE d.id = v.id
 """  # noqa: S608 - names of ours
 
 
@@ -82,8 +70,7 @@ class Change(Held):
         """Write what changed; return those rows."""
         db, now = self._transaction.db, self._transaction.now
         if changed := self.changed():
-            values = [(*msgspec.structs.astuple(row)[FIXED:], row.n) for row in changed]
-            ends = columns(self._ended) if self._ended else [[] for _ in _ENDS]
-            await db.execute(_SAVE, *columns(values), now, *ends)
+            values = [(row.n, *msgspec.structs.astuple(row)[FIXED:]) for row in changed]
+            await db.execute(_SAVE, now, self._ended, values)
             self._ended.clear()
         return changed

@@ -8,7 +8,7 @@ from typing import Any
 from comity.errors import LeaseLost
 from comity.store.ended import columns_of, lost, tell
 from comity.store.postgres.change import Change
-from comity.store.postgres.transaction import Transaction, columns
+from comity.store.postgres.transaction import Transaction
 from comity.store.records import Claim, Claimed, Ended
 from comity.store.row import SENDING, Row
 from comity.store.sharing import share
@@ -52,13 +52,12 @@ FROM claimed c JOIN payloads p ON p.id = c.id
 """
 _BEGIN = """
 UPDATE deliveries d SET began_at = $1, cost = v.cost, attempts = d.attempts + 1, version = d.version + 1
-FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[]) v (id, lease, fence, cost)
+FROM unnest($2::begun_attempt[]) v
 WHERE d.id = v.id AND d.lease = v.lease AND d.fence = v.fence AND d.began_at IS NULL
 RETURNING d.id::text, d.fence, d.attempts
 """
 _ANSWER = """
-INSERT INTO answers SELECT * FROM unnest($1::uuid[], $2::integer[], $3::boolean[], $4::bigint[], $5::bytea[], $6::bytea[],
-    $7::bytea[])
+INSERT INTO answers (id, status, truncated, size, sha256, headers, body) SELECT v.* FROM unnest($1::new_answer[]) v
 """
 
 
@@ -134,7 +133,7 @@ def _claim_of(lease: int, lane: LaneRef, head: Any) -> Claim:
 async def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results[int]:
     """Commit the beginning of each attempt."""
     wanted = sorted((held.id, held.lease, held.fence, cost) for held, cost in calls)
-    found = await transaction.db.fetch(_BEGIN, transaction.now, *columns(wanted))
+    found = await transaction.db.fetch(_BEGIN, transaction.now, wanted)
     # Of two that begin one claim at once, the first does.
     begun = {(number, fence): attempt for number, fence, attempt in found}
     return [begun.pop((held.id, held.fence), None) or lost(held) for held, _ in calls]
@@ -161,7 +160,7 @@ async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> 
         results.append(step)
     await change.save()
     if answers:
-        await transaction.db.execute(_ANSWER, *columns(answers))
+        await transaction.db.execute(_ANSWER, answers)
     return results
 
 

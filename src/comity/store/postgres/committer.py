@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from comity.errors import StoreError
@@ -55,7 +55,7 @@ class Rules(NamedTuple):
 
     place: Place
     order: Sequence[Handler[Any, Any]]
-    alone: Collection[Handler[Any, Any]]
+    alone: frozenset[Handler[Any, Any]]
     clock: Callable[[int], int]
     ageing: int
     told: Callable[[int], None]
@@ -126,13 +126,16 @@ class Committer:
         if self._db is None:
             self._db = await self._rules.place.connect()
         db = self._db
-        await db.execute(_ALONE if any(work.handler in self._rules.alone for work in works) else _TOGETHER)
+        kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
+        for place, work in enumerate(works):
+            kinds[work.handler].append(place)
+        await db.execute(_TOGETHER if self._rules.alone.isdisjoint(kinds) else _ALONE)
         now, generation = await db.fetchrow(_BEGUN)
         # Lanes are changed by who is alone, so what is right now is right until the commit.
         self._known.be_of(generation)
         now = self._rules.clock(now)
         transaction = Transaction(db, now=now, ageing=self._rules.ageing, ids=self._rules.ids, known=self._known)
-        results = await self._carried_out(transaction, works)
+        results = await self._carried_out(transaction, works, kinds)
         last = await transaction.write_sums()
         try:
             await db.execute("COMMIT")
@@ -144,10 +147,9 @@ class Committer:
             self._rules.told(last)
         return results
 
-    async def _carried_out(self, transaction: Transaction, works: list[Work]) -> list[Any]:
-        kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
-        for place, work in enumerate(works):
-            kinds[work.handler].append(place)
+    async def _carried_out(
+        self, transaction: Transaction, works: list[Work], kinds: Mapping[Handler[Any, Any], list[int]]
+    ) -> list[Any]:
         results: list[Any] = [None] * len(works)
         for handler in sorted(kinds, key=self._rank.__getitem__):
             places = kinds[handler]

@@ -15,9 +15,7 @@ from comity.store.sums import LaneRef, Results
 
 _INSERT = """
 WITH v AS (
-    SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::smallint[], $8::bigint[],
-        $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bytea[], $15::bytea[], $16::bytea[], $17::uuid[])
-    v (id, lane, phase, method, url, priority, rank, mode, key, due_at, deadline, max_attempts, options, headers, body, schedule)
+    SELECT * FROM unnest($2::new_delivery[])
 ), payload AS (
     INSERT INTO payloads (id, options, headers, body) SELECT id, options, headers, body FROM v
 )
@@ -143,7 +141,7 @@ class Made:
         """Write them."""
         db, now = self._transaction.db, self._transaction.now
         if self._rows:
-            await db.execute(_INSERT, now, *columns(self._rows))
+            await db.execute(_INSERT, now, self._rows)
         if self._schedules:
             await db.execute(_SCHEDULE, now, *columns(self._schedules))
 

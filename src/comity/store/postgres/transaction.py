@@ -43,8 +43,7 @@ ON CONFLICT (began_at, lane) DO UPDATE SET
 """
 _EVENT = """
 INSERT INTO events SELECT $1 + e.place, e.at, e.kind, e.lane, e.origin, e.delivery, e.attempt, e.status, e.note
-FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::uuid[], $7::integer[], $8::integer[], $9::text[])
-WITH ORDINALITY e (at, kind, lane, origin, delivery, attempt, status, note, place)
+FROM unnest($2::new_event[]) WITH ORDINALITY e (at, kind, lane, origin, delivery, attempt, status, note, place)
 """
 
 
@@ -119,7 +118,7 @@ class Transaction(Sums):
         await self._write_changes()
         if self.minutes:
             await self.db.execute(_MINUTE, self.minute, list(self.minutes), *columns(list(self.minutes.values())))
-        await self.db.execute(_EVENT, last - len(self.events), *columns(self.events))
+        await self.db.execute(_EVENT, last - len(self.events), self.events)
         return last
 
 
