@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from comity.errors import OptionsError
-from comity.settings import TABLE, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+from comity.policy.rate import Rate
+from comity.service.policies import FIELDS, Policies
+from comity.settings import HOST, TABLE, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
 
 
 def sources(tmp_path, flags=None, environ=None, dotenv="", toml=""):
@@ -93,6 +95,72 @@ def test_a_secret_has_no_flag_and_is_not_told(tmp_path):
     assert [row.flag for row in TABLE if row.secret] == [None, None, None]
     found = resolve(rows("client"), sources(tmp_path, environ={"COMITY_TOKEN": "hunter2"}))
     assert found["token"] == "hunter2"
+
+
+def test_hosts_and_policies_are_tables_of_the_file_alone(tmp_path):
+    toml = """
+        rate = "1/s"
+        [hosts."api.example.com"]
+        rate = ["50/5s", "1000/h"]
+        concurrency = 4
+        min_gap = "100ms"
+        adaptive = "auto"
+        [hosts."127.0.0.1:80"]
+        concurrency = "off"
+        adaptive = false
+        obey_quotas = false
+        [policies.gentle]
+        max_retries = 8
+    """
+    found = resolve(rows("api", "worker"), sources(tmp_path, toml=toml, environ={"COMITY_HOSTS": "x"}))
+    assert found["hosts"] == {
+        "api.example.com": {
+            "rate": [Rate.of("50/5s"), Rate.of("1000/h")], "concurrency": 4, "min_gap": 0.1, "adaptive": "auto"
+        },
+        "127.0.0.1:80": {"concurrency": None, "adaptive": None, "obey_quotas": False},
+    }  # fmt: skip
+    assert found["policies"]["gentle"].options == {"max_retries": 8}
+    assert [(row.name, row.flag) for row in TABLE if row.table] == [("hosts", None), ("policies", None)]
+    assert resolve(rows("api", "worker"), sources(tmp_path))["hosts"] == {}
+
+
+def test_tables_may_stand_under_a_table_of_comity(tmp_path):
+    found = resolve(
+        rows("worker"), sources(tmp_path, toml='[comity.hosts."a.example"]\nconcurrency = 2\n[other]\nx = 1')
+    )
+    assert found["hosts"] == {"a.example": {"concurrency": 2}}
+
+
+@pytest.mark.parametrize(
+    ("toml", "label", "allowed"),
+    [
+        ('[hosts."a.example"]\nrate = "fast"', "hosts.\"a.example\".rate (in {})='fast'", "100/min"),
+        ('[hosts."a.example"]\nconcurrency = 0', 'hosts."a.example".concurrency (in {})=0', "1 or more"),
+        ('[hosts."a.example"]\nmin_gap = "x"', "hosts.\"a.example\".min_gap (in {})='x'", "250ms"),
+        ('[hosts."a.example"]\nadaptive = "yes"', "hosts.\"a.example\".adaptive (in {})='yes'", '"ema"'),
+        ('[hosts."a.example"]\nspeed = 1', 'hosts."a.example".speed (in {})', "rate, concurrency, min_gap"),
+        ('[hosts."a.example"]\nconcurrency = "off"\nadaptive = "ema"', 'hosts."a.example".concurrency', '"ema"'),
+        ('[hosts."a..b"]\nrate = "1/s"', "hosts (in {})='a..b'", "api.example.com"),
+        ('[hosts."POST a.example"]\nrate = "1/s"', "hosts (in {})='POST a.example'", "api.example.com"),
+        ("hosts = 1", "hosts (in {})=1", "[hosts.NAME]"),
+        ('[hosts]\n"a.example" = 1', 'hosts."a.example" (in {})=1', "[hosts.NAME]"),
+        ("[policies]\ngentle = 1", 'policies."gentle" (in {})=1', "[policies.NAME]"),
+    ],
+)
+def test_a_mistake_in_a_table_names_file_table_and_key(tmp_path, toml, label, allowed):
+    with pytest.raises(OptionsError) as refused:
+        resolve(rows("api", "worker"), sources(tmp_path, toml=toml))
+    assert str(refused.value).startswith(label.format(tmp_path / "c.toml"))
+    assert allowed in str(refused.value)
+
+
+def test_the_example_of_the_document_can_be_read(tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "service.md").read_text(encoding="utf-8")
+    (toml,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    found = resolve(rows("api", "worker"), sources(tmp_path, toml=toml))
+    assert set(found["hosts"]["api.example.com"]) == {row.name for row in HOST}
+    assert set(found["policies"]["gentle"].options) == set(FIELDS)
+    assert Policies(found["policies"]).names == ["gentle"]
 
 
 KEY = bytes(range(32))

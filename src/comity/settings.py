@@ -10,7 +10,7 @@ import re
 import tomllib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +30,21 @@ _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A table of options in the TOML file.
+
+    Args:
+        name: what stands under, such as a host.
+        options: as they stand there.
+        label: what an option of it is called in messages.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    label: Callable[[str], str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Setting:
     """One row of the table.
 
@@ -42,6 +57,7 @@ class Setting:
         group: what it is about.
         several: it may be given several times; in a variable, separated by commas.
         secret: its value is one, so there is no flag (others see a process's arguments) and no message shows it.
+        table: it is made of tables of the TOML file, [NAME.KEY], each an `Entry` that `read` checks; nothing else can say it.
     """
 
     name: str
@@ -49,14 +65,15 @@ class Setting:
     unit: str
     text: str
     group: Group
-    read: Callable[[str, str], Any]
+    read: Callable[[Any, str], Any]
     several: bool = False
     secret: bool = False
+    table: bool = False
 
     @property
     def flag(self) -> str | None:
         """The command-line option, if there is one."""
-        return None if self.secret else f"--{self.name.replace('_', '-')}"
+        return None if self.secret or self.table else f"--{self.name.replace('_', '-')}"
 
     @property
     def variable(self) -> str:
@@ -112,10 +129,74 @@ def _header(given: str, option: str) -> str:
     return given.strip()
 
 
+def _adaptive(given: str, option: str) -> str | None:
+    word = {"true": "auto", "false": "off"}.get(given, given)
+    check_choice(word, option, ("auto", "ema", "off"))
+    return None if word == "off" else word
+
+
+def _host(entry: Entry, option: str) -> dict[str, object]:
+    """Return the options of a host; None where one stands for no limit."""
+    from comity.policy.host_key import HostKey
+    from comity.policy.options import Policy
+
+    try:
+        whole = not HostKey(entry.name).conditional
+    except OptionsError:
+        whole = False
+    if not whole:
+        raise OptionsError(
+            option, entry.name, 'names of hosts, such as [hosts."api.example.com"] or [hosts."10.0.0.1:8080"]'
+        )
+    wanted = {row.name: row for row in HOST}
+    for name in entry.options:
+        if name not in wanted:
+            raise OptionsError(entry.label(name), None, f"one of {', '.join(wanted)}", secret=True)
+    found = resolve(
+        [wanted[name] for name in entry.options],
+        [Said({name: _words(value) for name, value in entry.options.items()}, lambda row: entry.label(row.name))],
+    )
+    try:
+        Policy(**found)
+    except OptionsError as error:  # each can be used, but not together
+        raise OptionsError(
+            entry.label(error.option), error.value, error.allowed, error.hint, reason=error.reason
+        ) from None
+    return found
+
+
+def _entry(entry: Entry, _option: str) -> Entry:
+    return entry
+
+
 def _log(given: str, option: str) -> str:
     check_choice(given, option, ("text", "json", "off"))
     return given
 
+
+HOST: tuple[Setting, ...] = (
+    Setting(
+        name="rate", default=None, unit="R", group="worker", read=Rate.of, several=True,
+        text="Starts per time: 50/5s.",
+    ),
+    Setting(
+        name="concurrency", default=None, unit="N", group="worker", read=_count_or_off,
+        text="Sends in flight at once, or off.",
+    ),
+    Setting(
+        name="min_gap", default=None, unit="D", group="worker", read=duration,
+        text="The least time between two starts.",
+    ),
+    Setting(
+        name="adaptive", default=None, unit="auto|ema|off", group="worker", read=_adaptive,
+        text="Let concurrency, and with auto the rate, follow what answers tell.",
+    ),
+    Setting(
+        name="obey_quotas", default=None, unit="yes|no", group="worker", read=_yes_or_no,
+        text="Spread what answers announce to be left of a quota over the time to its reset.",
+    ),
+)  # fmt: skip
+"""What can be said of a host, in its table of the TOML file; what is left out is as for all others."""
 
 TABLE: tuple[Setting, ...] = (
     Setting(
@@ -161,6 +242,14 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         name="concurrency", default="10", unit="N", group="worker", read=_count_or_off,
         text="Sends in flight at once, likewise.",
+    ),
+    Setting(
+        name="hosts", default=None, unit="TABLE", group="worker", read=_host, table=True,
+        text="Limits of some hosts, in the file of --config: [hosts.\"api.example.com\"].",
+    ),
+    Setting(
+        name="policies", default=None, unit="TABLE", group="api", read=_entry, table=True,
+        text="Terms of retrying for submissions to ask for by name, in the file of --config: [policies.NAME].",
     ),
     Setting(
         name="timeout", default=None, unit="D", group="worker", read=duration,
@@ -223,11 +312,11 @@ class Said:
     """What one source says.
 
     Args:
-        values: text, or several, by name of the setting.
+        values: text, or several, by name of the setting; of a table what stands in the file.
         label: what a setting is called there, for messages.
     """
 
-    values: Mapping[str, str | Sequence[str]]
+    values: Mapping[str, Any]
     label: Callable[[Setting], str]
 
 
@@ -246,7 +335,9 @@ def resolve(wanted: Iterable[Setting], sources: Sequence[Said]) -> dict[str, Any
         said = next((source for source in sources if row.name in source.values), None)
         given = row.default if said is None else said.values[row.name]
         label = row.name if said is None else said.label(row)
-        if given is None:
+        if row.table:
+            found[row.name] = {} if said is None else _entries(row, given, said)
+        elif given is None:
             found[row.name] = [] if row.several else None
         elif row.several:
             parts = given.split(",") if isinstance(given, str) else given
@@ -268,7 +359,8 @@ def from_environment(environ: Mapping[str, str], where: str = "") -> Said:
         environ: the variables.
         where: the file that they stand in, for messages.
     """
-    values = {row.name: environ[row.variable] for row in TABLE if environ.get(row.variable, "").strip()}
+    told = {row.name: environ.get(row.variable, "") for row in TABLE if not row.table}
+    values = {name: text for name, text in told.items() if text.strip()}
     return Said(values, lambda row: f"{row.variable} (in {where})" if where else row.variable)
 
 
@@ -309,10 +401,8 @@ def from_toml(path: Path) -> Said:
     if not isinstance(told, dict):
         raise OptionsError("--config", str(path), "a TOML file with a table [comity]")
     check_names(str(path), told, [row.name for row in TABLE])
-    values = {
-        name: [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
-        for name, value in told.items()
-    }
+    tables = {row.name for row in TABLE if row.table}
+    values = {name: value if name in tables else _words(value) for name, value in told.items()}
     return Said(values, lambda row: f"{row.name} (in {path})")
 
 
@@ -323,6 +413,29 @@ def _read(row: Setting, text: str, label: str) -> Any:
         if row.secret:
             raise OptionsError(label, None, error.allowed, secret=True) from None
         raise
+
+
+def _entries(row: Setting, given: object, said: Said) -> dict[str, Any]:
+    """Return what the entries of a table say, by their names."""
+    example = f"tables such as [{row.name}.NAME]"
+    if not isinstance(given, Mapping):
+        raise OptionsError(said.label(row), given, example)
+    found = {}
+    for name, options in given.items():
+        where = f'{row.name}."{name}"'
+        if not isinstance(options, Mapping):
+            raise OptionsError(said.label(replace(row, name=where)), options, example)
+        entry = Entry(name=name, options=options, label=_inside(row, where, said))
+        found[name] = row.read(entry, said.label(row))
+    return found
+
+
+def _inside(row: Setting, where: str, said: Said) -> Callable[[str], str]:
+    return lambda option: said.label(replace(row, name=f"{where}.{option}"))
+
+
+def _words(value: object) -> str | list[str]:
+    return [_plain(each) for each in value] if isinstance(value, list) else _plain(value)
 
 
 def _plain(value: object) -> str:

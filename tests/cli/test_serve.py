@@ -261,6 +261,56 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
     assert "hunter2" not in ill.stdout
 
 
+def test_a_configuration_has_policies_and_limits_of_hosts(tmp_path, upstream):
+    """What a submission says itself wins over its policy, and what a host's table says over the rest."""
+    toml = """
+        rate = "1/1h"
+        [hosts."127.0.0.1"]
+        rate = "50/5s"
+        [policies.gentle]
+        max_retries = 2
+        strict_4xx = true
+    """
+    (tmp_path / "c.toml").write_text(toml)
+    with served(tmp_path, "--config", "c.toml") as (_, env):
+        for number in range(3):
+            told = json.loads(
+                comity("submit", f"{upstream.url}/status/408?{number}", "--policy", "gentle", "--wait", env=env).stdout
+            )
+            assert (told["policy"], told["maxRetries"], told["attemptCount"], told["status"]) == (
+                "gentle",
+                2,
+                1,
+                "failed",
+            )
+        refused = comity("submit", f"{upstream.url}/ok/1", "--policy", "gentel", env=env)
+        assert (refused.returncode, "422" in refused.stderr, "did you mean gentle?" in refused.stderr) == (
+            1,
+            True,
+            True,
+        )
+    checked = comity("doctor", "--config", "c.toml", cwd=tmp_path)
+    assert (checked.returncode, "policies: gentle" in checked.stdout, "hosts: 1 with" in checked.stdout) == (
+        0,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ('[hosts."a.example"]\nrate = "fast"', "hosts.\"a.example\".rate (in bad.toml)='fast'"),
+        ("[policies.gentle]\nmax_retries = 0", 'policies."gentle".max_retries (in bad.toml)=0'),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_refused_at_the_start(tmp_path, toml, said):
+    (tmp_path / "bad.toml").write_text(toml)
+    done = comity("serve", "--config", "bad.toml", cwd=tmp_path)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+    assert comity("doctor", "--config", "bad.toml", cwd=tmp_path).returncode != 0
+
+
 def test_secrets_are_stored_under_a_key_and_the_doctor_knows_which_is_missed(tmp_path, upstream):
     """What the service can be told of keys; a wrong one loses nothing."""
     old, new = (os.urandom(32).hex(), b64encode(os.urandom(32)).decode())

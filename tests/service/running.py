@@ -43,8 +43,10 @@ class Bench:
         (done,) = await self.store.submit([self.delivery(path, **options)])
         return done.id
 
-    def service(self, *, store=None, policy=None, slots=40, lease=30.0, **options):
-        worker = WorkerOptions(slots=slots, lease=int(lease * NS), policy=policy or Policy(concurrency=40))
+    def service(self, *, store=None, policy=None, hosts=None, slots=40, lease=30.0, **options):
+        worker = WorkerOptions(
+            slots=slots, lease=int(lease * NS), policy=policy or Policy(concurrency=40), hosts=hosts or {}
+        )
         return Service(store or self.store, guard=LOOPBACK, worker=worker, **{"drain": 5.0} | options)
 
     async def end(self, delivery):

@@ -134,7 +134,7 @@ VAULTS = [Vault(), Vault([OLD]), Vault([NEW, OLD]), Vault([NEW, OLD], ["X-A"])]
 
 @pytest.mark.parametrize("before", range(len(VAULTS)))
 def test_a_submission_stays_the_same_when_keys_come_and_change(before):
-    """IK-01: sealed anew each time, and under another key, it is what it was; another secret is another submission."""
+    """Sealed anew each time, and under another key, it is what it was; another secret is another submission."""
     for after in VAULTS[before:]:
         first = stored(VAULTS[before])
         assert stored(after).is_as(first.fingerprint)

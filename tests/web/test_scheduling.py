@@ -47,7 +47,7 @@ async def test_a_schedule_tells_what_it_sends_and_when(api):
     assert told == {
         "id": made["schedule"], "cron": "0 12 * * *", "zone": "Europe/Berlin", "overlap": "skip", "paused": False,
         "nextAt": FIRST, "latest": made["id"], "url": told["url"], "method": "GET", "lane": LANE, "priority": 5,
-        "delivery": "at_least_once", "maxRetries": 5, "backoffMs": 1000, "deadlineMs": 600_000, "callbackUrl": None,
+        "delivery": "at_least_once", "maxRetries": 5, "backoffMs": 1000, "policy": None, "deadlineMs": 600_000, "callbackUrl": None,
         "createdAt": "2027-01-15T08:00:00.000Z",
     }  # fmt: skip
     assert "hunter2" not in told["url"]

@@ -30,7 +30,13 @@ async def test_the_hint_of_a_delayed_delivery_is_its_delay(api):
 
 
 @pytest.mark.parametrize(
-    ("fields", "field"), [({"url": "nowhere"}, "url"), ({"method": "X"}, "method"), ({"maxRetries": 0}, "maxRetries")]
+    ("fields", "field"),
+    [
+        ({"url": "nowhere"}, "url"),
+        ({"method": "X"}, "method"),
+        ({"maxRetries": 0}, "maxRetries"),
+        ({"policy": "gentle"}, "policy"),
+    ],
 )
 async def test_a_wrong_field_is_named_and_nothing_is_stored(api, fields, field):
     """NP-007."""

@@ -41,6 +41,9 @@ def submit(
         str | None, typer.Option(metavar="KEY", help="What makes it the same as before.")
     ] = None,
     lane: Annotated[str | None, typer.Option(metavar="KEY", help="The queue it stands in.  [its origin's]")] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The terms of retrying that the service has under this name.")
+    ] = None,
     delay: Annotated[str | None, typer.Option(metavar="D", help="Not before so long from now.")] = None,
     cron: Annotated[
         str | None, typer.Option(metavar="'M H D M W'", help="Again and again at these times: '30 6 * * mon-fri'.")
@@ -73,6 +76,7 @@ def submit(
         fields = {
             "headers": dict(parsing.headers(header)),
             "lane": lane,
+            "policy": policy,
             "delay": delay,
             "cron": cron,
             "zone": zone,

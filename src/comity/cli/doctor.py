@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import typer
 
-from comity.cli.serving import guard_of, tokens_of, vault_of
+from comity.cli.serving import guard_of, policies_of, tokens_of, vault_of
 from comity.cli.settled import settled
 from comity.errors import ComityError, StoreError
 
@@ -49,6 +49,8 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     yield _tried(
         "guard", lambda: (guard_of(settings), f"{len(settings['allow'])} allowed besides the public internet")[1]
     )
+    yield _tried("hosts", lambda: f"{len(settings['hosts'])} with limits of their own in the configuration")
+    yield _tried("policies", lambda: ", ".join(policies_of(settings).names) or "none in the configuration")
     yield _tried("tokens", lambda: _tokens(settings))
     yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
     yield from _encryption(settings)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from comity.service.guard import Guard
+    from comity.service.policies import Policies
     from comity.service.service import Service
     from comity.service.vault import Vault
     from comity.store.base import Store
@@ -88,6 +89,17 @@ def tokens_of(settings: Mapping[str, Any]) -> Any:
     return None
 
 
+def policies_of(settings: Mapping[str, Any]) -> Policies:
+    """Return the policies that settings have for submissions.
+
+    Raises:
+        OptionsError: one cannot be used.
+    """
+    from comity.service.policies import Policies
+
+    return Policies(settings["policies"])
+
+
 def vault_of(settings: Mapping[str, Any]) -> Vault:
     """Return what seals and opens stored secrets."""
     from comity.service.vault import Vault
@@ -126,7 +138,7 @@ async def _serve(settings: Mapping[str, Any]) -> None:
     from comity.web.server import serving
     from comity.web.shared import Room, Shared
 
-    tokens, guard, stop = tokens_of(settings), guard_of(settings), _Stop()
+    tokens, guard, policies, stop = tokens_of(settings), guard_of(settings), policies_of(settings), _Stop()
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
         feed = await opened.enter_async_context(Feed(store))
@@ -138,6 +150,7 @@ async def _serve(settings: Mapping[str, Any]) -> None:
             guard=guard,
             feed=feed,
             room=Room(store, settings["max_queue"]),
+            policies=policies,
             vault=vault,
             tokens=tokens,
             calls_back=bool(settings["callback_secrets"]),
@@ -186,7 +199,9 @@ def _service(store: Store, guard: Guard, vault: Vault, settings: Mapping[str, An
         guard=guard,
         secrets=settings["callback_secrets"],
         vault=vault,
-        worker=WorkerOptions(slots=settings["slots"], policy=policy, lease=seconds(settings["lease"])),
+        worker=WorkerOptions(
+            slots=settings["slots"], policy=policy, hosts=settings["hosts"], lease=seconds(settings["lease"])
+        ),
         timeout=None if settings["timeout"] is None else Timeout.of(settings["timeout"]),
         keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],
         retention=_retention(settings),

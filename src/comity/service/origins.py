@@ -19,6 +19,7 @@ from comity.engine.clock import Clock
 from comity.engine.gate import Gate
 from comity.engine.hosts import Hosts
 from comity.errors import OptionsError, StoreError
+from comity.policy.host_rules import HostRules
 from comity.policy.memory import HostMemory, recall
 from comity.policy.options import Policy
 from comity.service.limits import Limits
@@ -92,15 +93,15 @@ class Origins:
 
     Args:
         store: where they are written.
-        default: how to treat an origin that nobody set limits for.
+        rules: how to treat an origin that nobody set limits for.
         clock: of the limiters.
         draw: uniform in [0, 1), for the jitter of retries.
     """
 
     def __init__(
-        self, store: Store, default: Policy, clock: Clock, *, draw: Callable[[], float] = random.random
+        self, store: Store, rules: HostRules, clock: Clock, *, draw: Callable[[], float] = random.random
     ) -> None:
-        self._store, self._default, self._clock, self._draw = store, default, clock, draw
+        self._store, self._rules, self._clock, self._draw = store, rules, clock, draw
         self._owned: dict[str, OwnedOrigin] = {}
         self._lanes: dict[str, Gate | None] = {}
         self._taken: list[Origin] = []  # whose limiters have not begun
@@ -190,7 +191,7 @@ class Origins:
 
     async def _begin(self, origin: Origin) -> OwnedOrigin:
         """Return an origin whose limiter knows what was sent before."""
-        policy = await self._policy(origin.name, self._default)
+        policy = await self._policy(origin.name, self._rules.match(host_of(origin.name)).policy)
         store_now = await self._store.now()
         sends = await self._sends(policy, origin.name)
         hosts = Hosts(policy, max_connections=None, clock=self._clock)

@@ -9,15 +9,17 @@ import re
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from comity.errors import ComityError, InvalidRequest, OptionsError, TargetBlocked
 from comity.policy.dates import rfc3339
 from comity.policy.units import required, seconds
 from comity.service.fields import checked_fields
 from comity.service.guard import Guard
+from comity.service.policies import Policies, said
 from comity.service.schedule import times
-from comity.service.terms import Terms, camel
+from comity.service.terms import BackoffMs, MaxRetries, Strict4xx, Terms, TimeoutMs, camel
 from comity.service.vault import Vault
 from comity.store.records import LATEST, Mode, NewDelivery
 from comity.store.schedules import NewSchedule, Overlap
@@ -50,12 +52,19 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     method: Method
     headers: Annotated[dict[str, str], Meta(description="Header fields to send.")] = {}
     body: Annotated[str | None, Meta(description="What to send as the body, in UTF-8.")] = None
-    max_retries: Annotated[int, Meta(ge=1, le=1_000, description="Sends after the first.")] = 5
-    backoff_ms: Annotated[
-        int, Meta(ge=100, le=86_400_000, description="The wait before retry n is backoffMs * 2^n * U[0.8, 1.2].")
-    ] = 1_000
-    strict_4xx: Annotated[bool, Meta(description="Let every 4xx be final; else 408, 425 and 429 are retried.")] = False
-    timeout_ms: Annotated[int, Meta(ge=1, le=86_400_000, description="The longest time of one attempt.")] | None = None
+    policy: (
+        Annotated[
+            str,
+            Meta(
+                max_length=200, description="The name of a policy, which says the next four where they are not given."
+            ),
+        ]
+        | None
+    ) = None
+    max_retries: MaxRetries | UnsetType = UNSET
+    backoff_ms: BackoffMs | UnsetType = UNSET
+    strict_4xx: Strict4xx | UnsetType = UNSET
+    timeout_ms: TimeoutMs | UnsetType | None = UNSET
     priority: Annotated[int, Meta(ge=0, le=9, description="0 goes first.")] = 5
     run_at: Annotated[str | None, Meta(description="Not before this time, RFC 3339 with its offset.")] = None
     delay: Annotated[
@@ -95,7 +104,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 _DECODER = msgspec.json.Decoder(Submission)
-_OPEN = Vault()
+_OPEN, _NONE = Vault(), Policies()
 
 
 def read(text: bytes) -> Submission:
@@ -113,7 +122,7 @@ def read(text: bytes) -> Submission:
 
 
 def to_deliver(
-    given: Submission, guard: Guard, key: str | None = None, *, vault: Vault = _OPEN
+    given: Submission, guard: Guard, key: str | None = None, *, policies: Policies = _NONE, vault: Vault = _OPEN
 ) -> NewDelivery | NewSchedule:
     """Return what is to be stored of a submission.
 
@@ -123,6 +132,7 @@ def to_deliver(
         given: the submission.
         guard: judges its URLs, as far as their text tells; the worker asks it again when it connects.
         key: the idempotency key that came beside it, already read.
+        policies: those that it may ask for.
         vault: seals the secrets among its headers; by default they are stored as they came.
 
     Raises:
@@ -134,13 +144,7 @@ def to_deliver(
     address = _judged(given.url, "url", guard)
     if given.callback_url is not None:
         _judged(given.callback_url, "callbackUrl", guard)
-    terms = Terms(
-        max_retries=given.max_retries,
-        backoff_ms=given.backoff_ms,
-        strict_4xx=given.strict_4xx,
-        timeout_ms=given.timeout_ms,
-        callback_url=given.callback_url,
-    )
+    asked = Terms(**said(given), callback_url=given.callback_url, policy=given.policy)
     _check_times(given)
     body = None if given.body is None else given.body.encode()
     new = NewDelivery(
@@ -150,17 +154,30 @@ def to_deliver(
         url=given.url,
         headers=_headers(given, body),
         body=body,
-        options=terms.stored(),
+        options=asked.stored(),
         priority=given.priority,
         run_at=_instant(given.run_at, "runAt"),
         delay=0 if given.delay is None else _length(given.delay, "delay"),
         deadline=_instant(given.deadline, "deadline") if given.cron is None else None,
-        max_attempts=given.max_retries + 1,
+        max_attempts=asked.max_retries + 1,
         mode=given.delivery,
         idempotency_key=key or own,
     )
-    sealed = vault.seal(new)
+    sealed = vault.seal(_by_policy(new, asked, given, policies))
     return sealed if given.cron is None else _schedule(given, given.cron, sealed)
+
+
+def _by_policy(new: NewDelivery, asked: Terms, given: Submission, policies: Policies) -> NewDelivery:
+    """Return a delivery with the terms of the policy that was asked for, where none of its own were given."""
+    if given.policy is None:
+        return new
+    try:
+        terms = replace(asked, **policies.fields(given.policy) | said(given))
+    except OptionsError as error:
+        raise Refused(str(error), field="policy") from None
+    # The fingerprint is of what was given: the same submission stays the same when the policy has changed since.
+    fingerprints = (new.fingerprint,)
+    return replace(new, options=terms.stored(), max_attempts=terms.max_retries + 1, fingerprints=fingerprints)
 
 
 def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | None:

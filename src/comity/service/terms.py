@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from comity.errors import StoreError
 from comity.service.retry_rules import RetryRules
@@ -20,6 +23,29 @@ def camel(name: str) -> str:
     return first + "".join(each.capitalize() for each in others)
 
 
+_RETRIES, _BACKOFF_MS = 5, 1_000
+
+MaxRetries = Annotated[
+    int, Meta(ge=1, le=1_000, description="Sends after the first.", extra_json_schema={"default": _RETRIES})
+]
+BackoffMs = Annotated[
+    int,
+    Meta(
+        ge=100,
+        le=86_400_000,
+        description="The wait before retry n is backoffMs * 2^n * U[0.8, 1.2].",
+        extra_json_schema={"default": _BACKOFF_MS},
+    ),
+]
+Strict4xx = Annotated[
+    bool,
+    Meta(
+        description="Let every 4xx be final; else 408, 425 and 429 are retried.", extra_json_schema={"default": False}
+    ),
+]
+TimeoutMs = Annotated[int, Meta(ge=1, le=86_400_000, description="The longest time of one attempt.")]
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
     """What a submission asked for beyond the request itself; names on the outside are those of the API.
 
@@ -27,13 +53,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel, omit_defaul
         max_retries, backoff_ms, strict_4xx: see `RetryRules`.
         timeout_ms: for one attempt; None leaves the worker's own.
         callback_url: who is told of the end, or None.
+        policy: the name of the policy that gave what the submission did not say itself, or None.
     """
 
-    max_retries: int = 5
-    backoff_ms: int = 1_000
+    max_retries: int = _RETRIES
+    backoff_ms: int = _BACKOFF_MS
     strict_4xx: bool = False
     timeout_ms: int | None = None
     callback_url: str | None = None
+    policy: str | None = None
 
     @classmethod
     def read(cls, options: bytes) -> Terms:

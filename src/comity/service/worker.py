@@ -16,14 +16,16 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
 import msgspec
 
-from comity.errors import LeaseLost, StoreError
+from comity.errors import LeaseLost, OptionsError, StoreError
 from comity.policy.budget import RetryBudget
+from comity.policy.host_key import HostKey
+from comity.policy.host_rules import HostRules, PolicyGiven
 from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.service.errand import Cut, Errand, Setting
@@ -55,6 +57,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         slots: deliveries that it holds at a time.
         lease: how long what it holds stays its own when it falls silent.
         policy: how to treat origins that nobody set limits for.
+        hosts: how to treat those of some hosts: keys cover a host and its subdomains, and the longest match wins, as in
+            `AsyncClient`. Each origin has limits of its own, though, and there are none for parts of a host.
         poll: how often it looks for work when nothing tells it of any.
         sweep: how often it gives up origins that have nothing to do.
     """
@@ -62,8 +66,23 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 100
     lease: int = 30 * NS
     policy: Policy = DEFAULT
+    hosts: Mapping[str, PolicyGiven] = {}
     poll: int = NS
     sweep: int = 60 * NS
+
+    def __post_init__(self) -> None:
+        for key in self.hosts:
+            if HostKey(key).conditional:
+                raise OptionsError("hosts", key, "a whole host; deliveries to a part of one are limited by a lane")
+        self.rules()
+
+    def rules(self) -> HostRules:
+        """Return the rules of all hosts.
+
+        Raises:
+            OptionsError: a key or a value cannot be used.
+        """
+        return HostRules(self.policy, self.hosts)
 
 
 class Worker:
@@ -136,7 +155,7 @@ class Worker:
         asked = self._clock.now()
         self._lease = await self._store.register(self._name, self._options.lease)
         await self._note(self._lease, asked)
-        self._origins = Origins(self._store, self._options.policy, self._clock)
+        self._origins = Origins(self._store, self._options.rules(), self._clock)
 
     async def _note(self, lease: Lease, asked: int) -> None:
         """Remember a lease that was asked for at `asked`; it lasts from then on at least."""

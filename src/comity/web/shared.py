@@ -12,6 +12,7 @@ from starlette.requests import Request
 from comity.policy.units import NS
 from comity.service import submit
 from comity.service.guard import Guard
+from comity.service.policies import Policies
 from comity.service.schedule import begun
 from comity.service.submit import Refused, Submission
 from comity.service.vault import Vault
@@ -67,6 +68,7 @@ class Shared:
         store, guard, feed: see there; the feed is open.
         room: how much is taken in.
         calls_back: there is a secret to sign callbacks with; without one nobody may ask for them.
+        policies: those that submissions may ask for.
         vault: seals the secrets of what is taken in.
         tokens: who may do what; None where only this machine can connect.
         max_body: bytes of one submission.
@@ -82,6 +84,7 @@ class Shared:
     feed: Feed
     room: Room
     calls_back: bool = True
+    policies: Policies = field(default_factory=Policies)
     vault: Vault = field(default_factory=Vault)
     tokens: Tokens | None = None
     max_body: int = 1 << 20
@@ -100,7 +103,7 @@ class Shared:
         if given.callback_url is not None and not self.calls_back:
             hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave callbackUrl out"
             raise Refused(f"this service has no secret to sign callbacks with: {hint}", field="callbackUrl")
-        return submit.to_deliver(given, self.guard, key, vault=self.vault)
+        return submit.to_deliver(given, self.guard, key, policies=self.policies, vault=self.vault)
 
     async def submit(self, new: Sequence[NewDelivery | NewSchedule]) -> list[Submitted]:
         """Store what was submitted, as `Store.submit`, and remember whether that went well; schedules begin now."""

@@ -81,6 +81,7 @@ class Summary(_View, frozen=True, kw_only=True):
     attempt_count: int
     max_retries: int
     backoff_ms: int
+    policy: Annotated[str | None, Meta(description="The policy whose terms it has where none of its own were given.")]
     next_retry_at: Time | None
     last_error: str | None
     reason: Annotated[str | None, Meta(description="Why it failed.")]
@@ -196,6 +197,7 @@ class ScheduleView(_View, frozen=True, kw_only=True):
     delivery: Mode
     max_retries: int
     backoff_ms: int
+    policy: Annotated[str | None, Meta(description="The policy whose terms it has where none of its own were given.")]
     deadline_ms: Annotated[int | None, Meta(description="A run is not to be sent from so long after its time on.")]
     callback_url: str | None
     created_at: Time
@@ -322,6 +324,7 @@ def schedule(of: Schedule, now: int) -> ScheduleView:
         delivery=run.mode,
         max_retries=terms.max_retries,
         backoff_ms=terms.backoff_ms,
+        policy=terms.policy,
         deadline_ms=None if of.within is None else of.within // _MS,
         callback_url=_masked(terms.callback_url),
         created_at=instant(of.created_at),
@@ -360,6 +363,7 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "attempt_count": of.attempts,
         "max_retries": terms.max_retries,
         "backoff_ms": terms.backoff_ms,
+        "policy": terms.policy,
         "next_retry_at": instant(of.due_at) if of.state == "retrying" and not of.sending else None,
         "last_error": of.last_error,
         "reason": of.reason,
