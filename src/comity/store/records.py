@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -18,6 +18,7 @@ from comity.errors import Sent
 State = Literal["pending", "retrying", "completed", "failed", "cancelled"]
 """pending: not sent yet.  retrying: sent, and to be sent again.  The other three are ends."""
 
+STATES: tuple[State, ...] = get_args(State)
 ENDS: tuple[State, ...] = ("completed", "failed", "cancelled")
 
 Mode = Literal["at_least_once", "at_most_once"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from comity.policy.dates import rfc3339
 from comity.policy.units import parse_integer
 from comity.service.poll_hint import headers
-from comity.store.records import ENDS, Delivery, Query, State
+from comity.store.records import ENDS, STATES, Delivery, Query
 from comity.web import views
 from comity.web.operation import Operation, Parameter, reply
 from comity.web.problem import Refusal
@@ -31,9 +31,8 @@ PREFER = Parameter(
     where="header",
     text=f"wait=N answers when it has ended, after N (up to {LONGEST_WAIT}) s at the latest.",
 )
-_STATES = get_args(State)
 FILTERS = (
-    Parameter(name="status", text="Only those with this status.", schema={"type": "string", "enum": list(_STATES)}),
+    Parameter(name="status", text="Only those with this status.", schema={"type": "string", "enum": list(STATES)}),
     Parameter(name="lane", text="Only those of this lane."),
     Parameter(
         name="since", text="Only those created at this time or later.", schema={"type": "string", "format": "date-time"}
@@ -164,10 +163,10 @@ def query_of(given: Mapping[str, str]) -> Query:
         Refusal: 422, a value cannot be read.
     """
     state = given.get("status")
-    if state is not None and state not in _STATES:
-        raise Refusal(422, f"status has to be one of {', '.join(_STATES)}", field="status")
+    if state is not None and state not in STATES:
+        raise Refusal(422, f"status has to be one of {', '.join(STATES)}", field="status")
     return Query(
-        state=cast("State | None", state),
+        state=state,
         lane=given.get("lane"),
         since=_instant(given, "since"),
         until=_instant(given, "until"),

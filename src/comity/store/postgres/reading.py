@@ -11,6 +11,8 @@ import msgspec
 from comity.errors import OptionsError
 from comity.store import ids
 from comity.store.records import (
+    ENDS,
+    STATES,
     Answer,
     AttemptRow,
     Counts,
@@ -104,19 +106,17 @@ async def attempts(db: Any, number: str) -> list[AttemptRow]:
 
 async def page(db: Any, query: Query, cursor: str | None, most: int) -> Page:
     """Return a page of deliveries."""
-    where, values = _where(query, cursor)
-    text = f"{_DELIVERY} WHERE {where} ORDER BY d.id DESC LIMIT ${len(values) + 1}"
-    found = [filled(Delivery, row) for row in await db.fetch(text, *values, most)]
-    return Page(deliveries=found, cursor=page_end([each.id for each in found], most))
+    found, values = _matching(query, cursor, most)
+    text = f"{_DELIVERY} WHERE d.id = ANY(ARRAY({found})) ORDER BY d.id DESC"
+    rows = [filled(Delivery, row) for row in await db.fetch(text, *values)]
+    return Page(deliveries=rows, cursor=page_end([each.id for each in rows], most))
 
 
 async def matching(db: Any, query: Query, cursor: str | None, most: int, *, ended: bool = False) -> list[str]:
     """Return ids of up to `most` deliveries, the newest first, from below the cursor; `ended`: of ends only."""
-    where, values = _where(query, cursor)
-    if ended:
-        where += " AND d.phase = 0"
-    text = f"SELECT d.id::text FROM deliveries d WHERE {where} ORDER BY d.id DESC LIMIT ${len(values) + 1}"  # noqa: S608 - values apart
-    return [row[0] for row in await db.fetch(text, *values, most)]
+    found, values = _matching(query, cursor, most, ended=ended)
+    text = f"SELECT page.id::text FROM ({found}) page ORDER BY page.id DESC"  # noqa: S608 - values apart
+    return [row[0] for row in await db.fetch(text, *values)]
 
 
 def page_end(found: Sequence[str], most: int) -> str | None:
@@ -177,21 +177,20 @@ def _lane(row: Any) -> Lane:
     return Lane(key=key, paused=paused, limits=limits, origin=filled(Origin, rest[:6]), counts=filled(Counts, rest[6:]))
 
 
-def _where(query: Query, cursor: str | None) -> tuple[str, list[object]]:
-    """Return condition and values of a query from below a cursor."""
+def _matching(query: Query, cursor: str | None, most: int, *, ended: bool = False) -> tuple[str, list[object]]:
+    """Return text and values of a query for ids, from below a cursor.
+
+    What is asked for stands in one piece in an index, or in one for each state: who looks for few among others passes over
+    no others.
+    """
     state = "failed" if query.state is None and query.reason is not None else query.state
-    conditions: list[str] = ["true"]
-    values: list[object] = []
+    conditions: list[str] = ["d.phase = 0" if ended else "true"]
+    values: list[object] = [most]
 
     def add(text: str, value: object) -> None:
         values.append(value)
         conditions.append(text.format(f"${len(values)}"))
 
-    if state is not None:
-        add("d.state = {}", state)
-        if state != "completed":
-            # Of a partial index the planner knows only what stands in the text.
-            conditions.append("d.state <> 'completed'")
     if query.lane is not None:
         add("d.lane = (SELECT id FROM lanes WHERE key = {})", query.lane)
     if query.since is not None:
@@ -206,4 +205,10 @@ def _where(query: Query, cursor: str | None) -> tuple[str, list[object]]:
         if not is_id(cursor):
             raise OptionsError("cursor", cursor, "the cursor of an earlier page")
         add("d.id < {}", cursor)
-    return " AND ".join(conditions), values
+    states: Sequence[str | None] = (state,)
+    if state is None and query.schedule is None and (ended or query.lane is not None):
+        states = ENDS if ended else STATES
+    # The state's word stands in the text: with a value the planner would not know which of them are many.
+    wheres = [" AND ".join([*conditions, *([] if each is None else [f"d.state = '{each}'"])]) for each in states]
+    parts = [f"(SELECT d.id FROM deliveries d WHERE {where} ORDER BY d.id DESC LIMIT $1)" for where in wheres]  # noqa: S608 - values apart
+    return f"SELECT id FROM ({' UNION ALL '.join(parts)}) found ORDER BY id DESC LIMIT $1", values  # noqa: S608 - values apart
