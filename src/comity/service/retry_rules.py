@@ -1,4 +1,4 @@
-"""RetryRules: what the stored fields of a request mean for its retries; `comity.policy.retry.decide` stays the one judge.
+"""RetryRules: what the stored fields of a request mean for its retries. The engine decides by them, `Errand` applies strict4xx.
 
 maxRetries    sends beyond the first
 backoffMs     wait before retry n (from 1) = backoffMs * 2**n * U[0.8, 1.2]
@@ -11,19 +11,14 @@ from __future__ import annotations
 
 from typing import get_args
 
-from msgspec.structs import replace
-
 from comity.policy.backoff import Backoff
 from comity.policy.naming import check_choice, named_options
-from comity.policy.outcome import Outcome
-from comity.policy.retry import CallState, Decision, Retry, decide
+from comity.policy.retry import CallState, Retry
 from comity.policy.units import flag, integer
 from comity.store.records import Mode
 
 LONGEST_HINT = "7d"
 """The longest Retry-After that a delivery waits for. It costs nothing but a row, so it may be much longer than a call's."""
-
-_NO_MORE = 400
 
 
 @named_options
@@ -80,18 +75,3 @@ class RetryRules:
             deadline=deadline,
             started=started,
         )
-
-    def judge(self, call: CallState, outcome: Outcome, now: int, draw: float) -> Decision:
-        """Count an attempt that has ended, and say what follows.
-
-        Args:
-            call: from `call`, without this attempt; it is counted there.
-            outcome: how it ended. What it means for its host is the client's affair, whatever is decided here.
-            now: ns since the epoch.
-            draw: uniform in [0, 1).
-        """
-        status = outcome.meaning
-        if self.strict_4xx and status is not None and 400 <= status < 500:
-            outcome = replace(outcome, counts_as=_NO_MORE)
-        call.count(self.retry, outcome)
-        return decide(self.retry, call, outcome, now, draw)
