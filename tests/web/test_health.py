@@ -38,6 +38,44 @@ async def test_a_store_that_is_read_but_takes_nothing_is_not_ready(tmp_path):
             assert (await api.call("GET", "/readyz"))[0] == 200
 
 
+async def test_a_full_disk_is_told_once_and_so_is_its_end_and_each_refusal_counts(tmp_path, caplog):
+    """However many submissions are refused meanwhile."""
+    async with staged(tmp_path, wrap=FullStore) as api:
+        api.store.full = True
+        for _ in range(5):
+            assert (await api.call("POST", "/requests", PLAIN))[0] == 503
+        lines = (await api.call("GET", "/metrics"))[1].decode().splitlines()
+        assert 'comity_submissions_refused_total{reason="full"} 5' in lines
+        assert "comity_store_takes_in 0" in lines
+        api.store.full = False
+        await api.submit()
+        await api.submit()
+        assert "comity_store_takes_in 1" in (await api.call("GET", "/metrics"))[1].decode().splitlines()
+    told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "comity.web"]
+    assert [level for level, _ in told if level != "INFO"] == ["ERROR", "WARNING"]
+    assert told[-1] == ("WARNING", "the store takes submissions in again; in 0 s it refused 5")
+
+
+async def test_a_store_that_is_down_is_told_once_however_often_it_is_read(tmp_path, caplog):
+    async with staged(tmp_path, wrap=DownStore) as api:
+        api.store.down = True
+        for _ in range(5):
+            assert (await api.call("GET", "/requests"))[0] == 503
+    assert [record.levelname for record in caplog.records if record.name == "comity.web"].count("ERROR") == 1
+
+
+def test_a_store_that_comes_and_goes_is_told_of_once_a_minute(caplog):
+    now = 0
+    storing = Storing(clock=lambda: now)
+    for _ in range(3):
+        with pytest.raises(StoreError), storing.watched():
+            raise StoreError("the disk is full", reason="full")
+        with storing.watched():
+            pass
+        now += 25 * NS
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
 def test_what_was_refused_long_ago_says_nothing_of_now():
     now = 0
     storing = Storing(clock=lambda: now)

@@ -43,11 +43,19 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Answer with the numbers of queue and answers."""
     service = shared_of(request)
-    told = [family("comity_http_requests_total", "counter", "Answers of the API.", service.meter.samples())]
+    refused: list[Sample] = [({"reason": reason}, count) for reason, count in sorted(service.storing.refusals.items())]
+    told = [
+        family("comity_http_requests_total", "counter", "Answers of the API.", service.meter.samples()),
+        family("comity_submissions_refused_total", "counter", "Submissions that the store refused.", refused),
+        family(
+            "comity_store_takes_in", "gauge", "Whether the last was stored.", [({}, int(not service.storing.refuses))]
+        ),
+    ]
     try:
         counts, lanes = await service.store.counts(), await service.store.lanes("", _MOST_LANES)
     except StoreError as error:
-        LOG.error("the store refused: %s", error)
+        if service.may_say(f"store {error.reason}"):
+            LOG.error("the store refused: %s", error)
         told.append(family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 0)]))
     else:
         by_lane: list[Sample] = [

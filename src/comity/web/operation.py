@@ -20,7 +20,7 @@ from comity.errors import StoreError
 from comity.service.submit import field_of
 from comity.web.problem import Problem, Refusal, problem, refusal
 from comity.web.security import Scope, check
-from comity.web.shared import shared_of
+from comity.web.shared import Shared, shared_of
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Operation:
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer and the log the error
-            return answer(error)
+            return answer(error, shared_of(request))
 
     def _check_query(self, request: Request) -> None:
         known = {each.name for each in self.parameters if each.where == "query"}
@@ -98,10 +98,11 @@ class Operation:
                 raise Refusal(422, "the parameter is given twice", field=name)
 
 
-def answer(error: Exception) -> Response:
+def answer(error: Exception, service: Shared) -> Response:
     """Return the answer that an error becomes."""
     refused = refusal(error)
-    if isinstance(error, StoreError):
+    # Of submissions that are refused the log is told already; of reads one is as good as a thousand.
+    if isinstance(error, StoreError) and not service.storing.refuses and service.may_say(f"store {error.reason}"):
         LOG.error("the store refused: %s", error)
     if refused is not None:
         return refused.answer()

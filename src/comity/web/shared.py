@@ -12,6 +12,7 @@ from starlette.requests import Request
 from comity.policy.units import NS
 from comity.service import submit
 from comity.service.guard import Guard
+from comity.service.log import Seldom
 from comity.service.policies import Policies
 from comity.service.schedule import begun
 from comity.service.submit import Refused, Submission
@@ -77,6 +78,7 @@ class Shared:
         retention: how long ends are kept.
         meter: counts answers.
         storing: how the last submission went.
+        seldom: for what would be said of each request.
     """
 
     store: Store
@@ -93,6 +95,11 @@ class Shared:
     retention: Retention = field(default_factory=Retention)
     meter: Meter = field(default_factory=Meter)
     storing: Storing = field(default_factory=Storing)
+    seldom: Seldom = field(default_factory=lambda: Seldom(60 * NS))
+
+    def may_say(self, what: str) -> bool:
+        """Return whether the log may be told of something that may concern each request."""
+        return self.seldom.may(what, time.monotonic_ns())
 
     def to_deliver(self, given: Submission, key: str | None = None) -> NewDelivery | NewSchedule:
         """Return what is to be stored of a submission.
