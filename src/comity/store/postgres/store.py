@@ -95,7 +95,7 @@ _ORDER: tuple[Handler[Any, Any], ...] = (
     origins.own,
     claims.claim,
 )
-# They take origins and lanes before deliveries, or what others may be about to use.
+# They take origins, lanes and schedules before deliveries, or what others may be about to use.
 _ALONE: frozenset[Handler[Any, Any]] = frozenset(
     {
         leases.resign,
