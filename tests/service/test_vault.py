@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from comity.errors import StoreError
 from comity.service.submit import read, to_deliver
 from comity.service.vault import KeyMissing, Vault
-from comity.store.records import Claim
+from comity.store.records import Claim, NewDelivery
 from comity.testing.upstream import Upstream
 from tests.service.running import LIMIT, LOOPBACK, Bench, bench
 
@@ -113,6 +113,17 @@ def test_a_key_that_is_not_there_is_named_by_its_id():
             vault.open(claimed(new))
         assert vault.missing(new.headers) == set(sealing.ids)
     assert Vault([NEW, OLD]).missing(new.headers) == set()
+
+
+def test_each_run_of_a_schedule_opens_what_was_sealed_once():
+    """Its template is what is stored, and runs have its method and URL."""
+    vault = Vault([NEW])
+    schedule = stored(vault, cron="0 12 * * *")
+    assert SECRET.encode() not in schedule.template
+    run = msgspec.msgpack.decode(schedule.template, type=NewDelivery)
+    assert vault.open(claimed(run)) == PLAIN["headers"]
+    again = stored(Vault([OLD, NEW]), cron="0 12 * * *")
+    assert again.is_as(schedule.fingerprint)
 
 
 def test_what_is_secret_is_told_by_the_name_or_by_the_settings():
