@@ -23,11 +23,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from benchmarks import peers, queues
+from benchmarks.filling import HOUR
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
 from benchmarks.places import SERVER
 from benchmarks.row import Row
-from benchmarks.store import HOUR, SUBMITTERS, lives_of, opened
+from benchmarks.store import SUBMITTERS, lives_of, opened
 from comity.store.base import Store
 
 T = TypeVar("T")
