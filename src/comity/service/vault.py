@@ -55,6 +55,8 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
 Stored = dict[str, str | Sealed]
 """Headers as they are stored."""
 
+_DECODER = msgspec.json.Decoder(Stored)
+
 
 class Vault:
     """Knows which headers hold secrets, and the keys.
@@ -162,7 +164,7 @@ class _Key:
 
 def _read(headers: bytes) -> Stored:
     try:
-        return msgspec.json.decode(headers, type=Stored)
+        return _DECODER.decode(headers)
     except msgspec.MsgspecError as error:
         raise StoreError(f"a delivery's headers cannot be read: {error}", reason="corrupt") from None
 
