@@ -106,6 +106,10 @@ def _path(given: str, option: str) -> Path:
     return Path(_text(given, option)).expanduser()
 
 
+def _rate(given: str, option: str) -> Rate:
+    return Rate.of(given, option, measured="server")
+
+
 def _lease(given: str, option: str) -> float:
     # Renewed three times in this time, over a network and a disk that may be slow.
     return required(given, option, minimum=1.0)
@@ -236,8 +240,8 @@ TABLE: tuple[Setting, ...] = (
         text="Deliveries that a worker has on the way at a time.",
     ),
     Setting(
-        name="rate", default=None, unit="R", group="worker", read=Rate.of, several=True,
-        text="Starts per time for an origin whose lane has no limits: 50/5s.",
+        name="rate", default=None, unit="R", group="worker", read=_rate, several=True,
+        text="Arrivals per time at an origin whose lane has no limits: 50/5s.",
     ),
     Setting(
         name="concurrency", default="10", unit="N", group="worker", read=_count_or_off,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -31,6 +32,14 @@ class Member:
         """Kill it, which must not have ended before; return when it is gone."""
         ended = self._fleet.ask(end=self.pid, by=signal.SIGKILL)
         assert ended == -signal.SIGKILL, (self.arguments, ended, self._fleet.told)
+
+    def freeze(self):
+        """Have it stand still until `thaw`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
 
     async def stop(self):
         """Ask it to end, and see that it does so well."""

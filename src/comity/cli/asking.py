@@ -201,7 +201,7 @@ def lanes(
         str | None, typer.Argument(metavar="[KEY]", help="The lane to change; without it all are listed.")
     ] = None,
     pause: Annotated[bool | None, typer.Option("--pause/--resume", help="Send nothing of it, or go on.")] = None,
-    rate: Annotated[list[str], typer.Option(metavar="R", help="Starts per time: 50/5s. Repeatable.")] = _LISTS,
+    rate: Annotated[list[str], typer.Option(metavar="R", help="Arrivals per time: 50/5s. Repeatable.")] = _LISTS,
     concurrency: Annotated[int | None, typer.Option(metavar="N", help="Sends in flight at once.")] = None,
     unblock: Annotated[bool, typer.Option("--unblock", help="End pause and block of its origin.")] = False,
     settings: dict[str, Any],

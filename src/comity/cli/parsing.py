@@ -35,8 +35,7 @@ def rates(given: Sequence[str], measured: Measured, option: str = "--rate") -> t
     """Return the rates of a repeatable option; "off" among them means none."""
     if any(_no_limit(text, option) for text in given):
         return ()
-    found = (Rate.of(text, option) for text in given)
-    return tuple(Rate(rate.max, rate.per, unit=rate.unit, measured=measured) for rate in found)
+    return tuple(Rate.of(text, option, measured=measured) for text in given)
 
 
 def concurrency(text: str, option: str = "--concurrency") -> int | None:

@@ -81,8 +81,8 @@ class Rate:
             raise unusable("burst", burst, hint='leave out spread and kind="fixed"', reason="a bucket has no windows")
 
     @classmethod
-    def of(cls, value: str | Rate, option: str = "rate") -> Rate:
-        """Return a rate as it is, or read one from text such as "50/5s" or "90000 tokens/min".
+    def of(cls, value: str | Rate, option: str = "rate", *, measured: Measured = "client") -> Rate:
+        """Return a rate as it is, or read one from text such as "50/5s" or "90000 tokens/min", measured there.
 
         Raises:
             OptionsError: the text does not read so.
@@ -90,7 +90,7 @@ class Rate:
         if isinstance(value, Rate):
             return value
         count, per_ns, unit = parse_rate(value, option)
-        return cls(count, per_ns / NS, unit=unit)
+        return cls(count, per_ns / NS, unit=unit, measured=measured)
 
     def __str__(self) -> str:
         """Return the rate as `Rate.of` reads it, seconds as the unit of time."""

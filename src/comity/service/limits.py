@@ -9,14 +9,19 @@ from msgspec import Meta
 
 from comity.errors import StoreError
 from comity.policy.options import Policy
+from comity.policy.rate import Rate
 from comity.policy.units import integer
 from comity.service.terms import camel
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=camel, omit_defaults=True):
-    """Limits of a lane; what is left out is not limited beyond the service's own."""
+    """Limits of a lane; what is left out is not limited beyond the service's own.
 
-    rate: Annotated[str | list[str] | None, Meta(description='Starts per time, such as "50/5s", or several.')] = None
+    A rate is what the receiver counts, so a send counts until its answer has begun and then for the length of the window:
+    measured at the sender, every delay that varies would let more arrive within a window than it allows.
+    """
+
+    rate: Annotated[str | list[str] | None, Meta(description='Arrivals per time, such as "50/5s", or several.')] = None
     concurrency: Annotated[int | None, Meta(description="Sends in flight at once, at least 1.")] = None
     min_gap_ms: Annotated[int | None, Meta(description="The least time between two starts.")] = None
 
@@ -47,7 +52,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             OptionsError: a value cannot be used.
         """
-        given: dict[str, Any] = {"rate": self.rate, "concurrency": self.concurrency}
+        given: dict[str, Any] = {"concurrency": self.concurrency}
+        if self.rate is not None:
+            rates = [self.rate] if isinstance(self.rate, str) else self.rate
+            given["rate"] = [Rate.of(each, measured="server") for each in rates]
         if self.min_gap_ms is not None:
             given["min_gap"] = integer(self.min_gap_ms, "min_gap_ms", 0) / 1_000
         return base.replace(**{name: value for name, value in given.items() if value is not None})

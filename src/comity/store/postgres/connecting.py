@@ -9,8 +9,19 @@ import asyncpg
 SECONDS = 10.0
 """So long connecting may take."""
 
+PATIENCE = 10.0
+"""So long the answer to a statement may take, s. Nothing that a store asks for takes a second; what does not answer for so long
+is a server that stands still, or a network that swallows what it is given, and neither is noticed otherwise."""
+
 _SETTINGS = {
     "application_name": "comity",
+    # Whoever stands still, or is cut off, in the middle of a transaction holds what all others wait for. It has to be less than
+    # PATIENCE, so that they only wait.
+    "idle_in_transaction_session_timeout": "5s",
+    # And a process whose machine is gone keeps its connections for a minute, rather than for two hours.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
     # Short statements, again and again: compiling one costs more than it saves.
     "jit": "off",
     # Tables that are empty now and hold millions later: a plan made for the empty one would stay, so only those that are right
@@ -27,10 +38,12 @@ class Place(NamedTuple):
     Args:
         dsn: `postgresql://user:password@host:port/database`; what it leaves out comes from PGHOST and the like.
         schema: of the database.
+        patience: seconds that the answer to a statement may take; None for any.
     """
 
     dsn: str
     schema: str = "comity"
+    patience: float | None = PATIENCE
 
     @property
     def channel(self) -> str:
@@ -48,6 +61,7 @@ class Place(NamedTuple):
         return {
             "dsn": self.dsn,
             "timeout": SECONDS,
+            "command_timeout": self.patience,
             "server_settings": {**_SETTINGS, "search_path": self.quoted},
             # The statements are few and the same for as long as the connection lasts.
             "statement_cache_size": 1000,

@@ -12,8 +12,8 @@ from comity.errors import StoreError, StoreReason
 DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """What asyncpg raises. TimeoutError is an OSError."""
 
-BROKEN = asyncpg.InternalClientError
-"""Raised where the server ended the connection a moment ago and asyncpg has not seen it yet: the connection is of no more use."""
+BROKEN = (asyncpg.InternalClientError, TimeoutError)
+"""The connection is of no more use: the server ended it a moment ago, which asyncpg has not seen yet, or does not answer."""
 
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Undone by the database for the sake of another transaction: the same again may well succeed."""
@@ -32,7 +32,7 @@ _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], StoreReason
     (AGAIN, "busy", "other transactions stood in the way again and again"),
     ((asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError), "corrupt", "the database is damaged: restore a copy"),
     (
-        (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, BROKEN, OSError),
+        (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError, *BROKEN, OSError),
         "failed",
         "no connection to the database; the next call tries again",
     ),
@@ -57,5 +57,7 @@ def translated() -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
     # A server's own words only: a detail may quote a row's values.
     return str(getattr(error, "message", None) or error) or type(error).__name__

@@ -45,7 +45,7 @@ async def migrate(dsn: str, *, schema: str = "comity", to: int | None = None) ->
     Raises:
         StoreError: no connection, the schema holds something else, or it is newer than this version.
     """
-    place = Place(dsn, schema)
+    place = Place(dsn, schema, patience=None)  # an index of millions of rows takes its time
     with translated():
         db = await place.connect()
         try:

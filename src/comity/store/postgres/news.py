@@ -49,8 +49,7 @@ class News:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        if self._db is not None:
-            self._db.terminate()
+        self._drop()
 
     async def _run(self) -> None:
         while not self._closed:
@@ -59,14 +58,21 @@ class News:
                     await self._wake.wait()
             told = self._wake.is_set()
             self._wake.clear()
-            # Without a connection nobody hears anything; those who call the store are told why.
-            with contextlib.suppress(*DRIVER):
+            try:
                 if told:
                     db = await self._connected()
                     await db.execute("SELECT pg_notify($1, $2)", self._place.channel, str(self.bell.last))
                     await asyncio.sleep(PAUSE)
                 else:
                     self._hear(await last_event(await self._connected()))
+            except DRIVER:
+                # Without a connection nobody hears anything; those who call the store are told why.
+                self._drop()
+
+    def _drop(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.terminate()
 
     async def _connected(self) -> Any:
         if self._db is None or self._db.is_closed():

@@ -29,7 +29,7 @@ from comity.store.postgres import (
 )
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.committer import NOW, Handler, Rules
-from comity.store.postgres.connecting import Place
+from comity.store.postgres.connecting import PATIENCE, Place
 from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
@@ -123,7 +123,13 @@ class PostgresStore:
 
     @classmethod
     async def open(
-        cls, dsn: str, *, schema: str = "comity", clock: Callable[[int], int] = int, ageing: int = AGEING
+        cls,
+        dsn: str,
+        *,
+        schema: str = "comity",
+        clock: Callable[[int], int] = int,
+        ageing: int = AGEING,
+        patience: float = PATIENCE,
     ) -> PostgresStore:
         """Open a store.
 
@@ -132,14 +138,17 @@ class PostgresStore:
             schema: the schema of the database that holds it; `migrate` makes it and brings it up to date.
             clock: from the database's time to the store's, ns since the epoch; a test moves it on.
             ageing: after so long a delivery counts one priority more urgent, ns; at most a day.
+            patience: seconds after which a database that does not answer counts as away.
 
         Raises:
-            OptionsError: `ageing` is none of that.
+            OptionsError: `ageing` is none of that, or `patience` is not above 0.
             StoreError: no connection, or its schema is older or newer.
         """
         if not 0 <= ageing <= LONGEST_AGEING:
             raise OptionsError("ageing", ageing, f"0 to {LONGEST_AGEING} ns")
-        place = Place(dsn, schema)
+        if not patience > 0:
+            raise OptionsError("patience", patience, "more than 0 seconds, for example 10")
+        place = Place(dsn, schema, patience)
         with translated():
             pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS)
             try:
@@ -309,7 +318,7 @@ class PostgresStore:
                         db.terminate()
                         raise
             except DRIVER as error:
-                if last or db is None:
+                if last or db is None or isinstance(error, TimeoutError):
                     raise fault(error) from error
         raise AssertionError
 
