@@ -17,8 +17,9 @@ from comity.store.postgres.faults import fault
 from comity.store.postgres.migrations import migrate, migrations
 from comity.store.postgres.store import PostgresStore
 from comity.store.records import Ended, Retention
-from comity.testing.conformance.stage import AGAIN, LEASE, OK, claims, everything, known, new, submit, worker
+from comity.testing.conformance.stage import LEASE, OK, claims, everything, known, new, submit, worker
 from tests.store.postgres_server import EmbeddedServer
+from tests.store.store_load import accounted, loaded
 
 NEWEST = len(migrations())
 
@@ -363,80 +364,18 @@ def test_a_doctor_warns_of_what_slows_a_store_down_or_loses_what_it_holds(change
     assert word in told
 
 
-class Load:
-    """Submits and delivers without end, and calls again whenever a call fails; knows what it was told."""
-
-    def __init__(self, store):
-        self.store = store
-        self.submitted, self.completed, self.errors = set(), set(), []
-        self.over = False
-        self._more = asyncio.Event()
-
-    async def insist(self, call, *args):
-        while True:
-            try:
-                return await call(*args)
-            except LeaseLost:
-                return None
-            except StoreError as error:
-                self.errors.append(error)
-                await asyncio.sleep(0)
-
-    async def submitting(self, number):
-        while not self.over:
-            found = await self.insist(self.store.submit, [new(number), new(number)])
-            self.submitted.update(each.id for each in found)
-            self._more.set()
-
-    async def sending(self, claim):
-        if number := await self.insist(self.store.begin, claim):
-            step = await self.insist(self.store.finish, claim, AGAIN if number == 1 else OK)
-            if step and step.state == "completed":
-                self.completed.add(claim.id)
-            elif step:
-                await self.insist(self.store.hasten, claim.id)
-
-    async def working(self):
-        lease = await self.insist(worker, self.store)
-        while not self.over:
-            await self.insist(self.store.own, lease, 10)
-            claimed = await self.insist(self.store.claim, lease, 64)
-            await asyncio.gather(*map(self.sending, claimed.claims))
-        await self.store.resign(lease)
-
-    async def some_more(self):
-        before = len(self.submitted)
-        while len(self.submitted) < before + 40 or not self.completed:
-            self._more.clear()
-            await self._more.wait()
-
-
 async def test_a_server_that_is_restarted_under_load_loses_nothing_that_it_acknowledged(own_server):
     """NP-029: it is told at once that there is no database, and all goes on when it is back."""
     dsn = own_server.dsn.partition("?")[0]
     await migrate(dsn)
     store = await PostgresStore.open(dsn)
-    load = Load(store)
-    tasks = [
-        asyncio.ensure_future(load.working()),
-        *(asyncio.ensure_future(load.submitting(each)) for each in range(4)),
-    ]
-    for how in (signal.SIGINT, signal.SIGQUIT):
-        await load.some_more()
-        await asyncio.to_thread(own_server.stop, how)
-        with pytest.raises(StoreError):
-            await store.counts()
-        await asyncio.to_thread(own_server.start)
-    load.over = True
-    await asyncio.gather(*tasks)
+    async with loaded(store) as load:
+        for how in (signal.SIGINT, signal.SIGQUIT):
+            await load.some_more()
+            await asyncio.to_thread(own_server.stop, how)
+            with pytest.raises(StoreError):
+                await store.counts()
+            await asyncio.to_thread(own_server.start)
     assert load.errors
-    found = {each.id: each for each in await everything(store, most=1000)}
-    assert load.submitted <= found.keys()
-    assert load.completed <= {number for number, each in found.items() if each.state == "completed"}
-    for number, each in found.items():
-        rows = await store.attempts(number)
-        assert [row.number for row in rows] == list(range(1, each.attempts + 1))
-        assert sum(row.decision == "completed" for row in rows) == (each.state == "completed")
-    totals = await store.counts()
-    assert (totals.held, totals.pending + totals.retrying + totals.completed) == (0, len(found))
+    await accounted(store, load)
     await store.close()

@@ -60,7 +60,7 @@ class Place(NamedTuple):
         """What asyncpg's `connect` and `create_pool` need."""
         return {
             "dsn": self.dsn,
-            "timeout": SECONDS,
+            "timeout": SECONDS if self.patience is None else min(SECONDS, self.patience),
             "command_timeout": self.patience,
             "server_settings": {**_SETTINGS, "search_path": self.quoted},
             # The statements are few and the same for as long as the connection lasts.

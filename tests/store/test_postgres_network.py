@@ -1,0 +1,82 @@
+"""The way to a Postgres database: cut, silent for a while, and with the other end gone; nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import asyncpg
+import pytest
+
+from comity.errors import OptionsError, StoreError
+from comity.store.postgres.migrations import migrate
+from comity.store.postgres.store import PostgresStore
+from comity.testing.conformance.stage import everything, submit
+from tests.store.store_load import accounted, loaded
+from tests.store.wire import wired
+
+PATIENCE = 1.0
+APPLICATION = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'comity'"
+
+
+@pytest.fixture
+async def far(database):
+    """A store at the far end of a wire."""
+    await migrate(database)
+    async with wired(database) as (wire, dsn):
+        store = await PostgresStore.open(dsn, patience=PATIENCE)
+        yield store, wire
+        await store.close()
+
+
+async def test_a_database_that_does_not_answer_counts_as_away_until_it_does(database, far):
+    """NP-029: whoever asks is told, and events are heard again afterwards."""
+    store, wire = far
+    await submit(store)
+    wire.swallow()
+    calls = (submit(store), store.counts(), store.events(0), store.now())
+    for error in await asyncio.gather(*calls, return_exceptions=True):
+        assert isinstance(error, StoreError), error
+        assert (error.reason, "did not answer in time" in str(error)) == ("failed", True)
+    wire.mend()
+    near = await PostgresStore.open(database)
+    heard = asyncio.ensure_future(store.newer(await near.last_event()))
+    await submit(near)
+    await heard
+    await near.close()
+    await submit(store)
+    assert len(await everything(store)) == 3
+
+
+async def test_a_patience_that_is_none_is_refused(database):
+    with pytest.raises(OptionsError, match="patience"):
+        await PostgresStore.open(database, patience=0)
+
+
+async def test_a_network_that_fails_under_load_loses_nothing_that_was_acknowledged(database, far):
+    """NP-029, WC-05: connections are cut, swallowed, and ended by the server, in any statement, the commit included."""
+    store, wire = far
+    chance = random.Random(7)
+    server = await asyncpg.connect(database)
+
+    async def end_all():
+        for (pid,) in await server.fetch(APPLICATION):
+            await server.execute("SELECT pg_terminate_backend($1)", pid)
+
+    async def silence():
+        wire.swallow()
+        with pytest.raises(StoreError):
+            await store.counts()
+        wire.mend()
+
+    async def cut():
+        wire.cut()
+
+    async with loaded(store) as load:
+        for fail in (cut, end_all, silence, cut, end_all, cut, end_all, silence):
+            await load.some_more()
+            await asyncio.sleep(chance.uniform(0, 0.05))
+            await fail()
+        await load.some_more()
+    await server.close()
+    await accounted(store, load)
