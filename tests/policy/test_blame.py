@@ -90,7 +90,7 @@ def test_its_own_success_proves_nothing_against_a_part():
 def test_of_two_parts_the_later_success_is_remembered_for_each():
     def refusal_of_b(started):
         blame = Blame()
-        for part, at in (("a", 10), ("b", 20), ("c", 15)):
+        for part, at in (("a", 10), ("b", 20), ("c", 15), ("d", 1)):
             blame.succeeded(part, at)
         return blame.refused("b", started, 30, 9 * S)
 
