@@ -70,18 +70,18 @@ class Fleet:
         """What all of them wrote."""
         return self._log.read_text() if self._log.exists() else ""
 
-    def serve(self):
+    def serve(self, **limits):
         """Start an API with its worker, always at the same URL."""
-        return self.run("serve", "--port", self.port, *self._options)
+        return self.run("serve", "--port", self.port, *self._options, **limits)
 
     def worker(self):
         """Start a worker alone."""
         return self.run("worker", *self._options)
 
-    def run(self, *arguments):
-        """Start any command on the store."""
+    def run(self, *arguments, **limits):
+        """Start any command on the store; `largest` is how many bytes a file may have."""
         told = [*map(str, arguments), "--store", self.store]
-        return Member(self, self.ask(run=told, log=str(self._log)), told)
+        return Member(self, self.ask(run=told, log=str(self._log), **limits), told)
 
     def ask(self, **what):
         """Have the nursery do something; return its answer."""

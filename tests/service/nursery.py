@@ -1,7 +1,7 @@
 """A process with everything imported that becomes, for each line it reads, one `comity` command more.
 
 A command that is started from nothing takes a second of a processor, too much for hundreds of kills; one that is forked here
-is at work at once. Lines in, of JSON: {"run": [arguments], "log": file}, answered by its pid; {"end": pid, "by": signal},
+is at work at once. Lines in, of JSON: {"run": [arguments], "log": file, "largest": bytes}, answered by its pid; {"end": pid, "by": signal},
 answered by what the process ended with, a signal as a negative number. Whatever still runs at the end of the input is killed.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 from contextlib import redirect_stderr, suppress
@@ -31,8 +32,10 @@ NEEDED = (
 """What the commands import when they run."""
 
 
-def become(arguments, log):
-    """Be a command, whose output goes to a file."""
+def become(arguments, log, largest=None):
+    """Be a command, whose output goes to a file, and whose files grow to so many bytes at most, as on a full disk."""
+    if largest is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number in (1, 2):
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
@@ -61,7 +64,7 @@ def main():
         if "run" in told:
             pid = os.fork()
             if not pid:
-                become(told["run"], told["log"])
+                become(told["run"], told["log"], told.get("largest"))
                 return
             living.add(pid)
             answer = pid

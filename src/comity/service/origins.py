@@ -223,9 +223,14 @@ class Origins:
         if not longest:
             return []
         store_now = await self._store.now()
-        shift = self._clock.now() - store_now
+        now = self._clock.now()
+        shift = now - store_now
         found = await self._store.starts(origin, store_now - longest)
-        return [(each.sent_at + shift, each.answered_at + shift, _cost(each.cost)) for each in found]
+        # What lies in the future was written before the store's clock was set back, and counts as sent now: else nothing would
+        # be sent until that time has come again.
+        return [
+            (min(each.sent_at + shift, now), min(each.answered_at + shift, now), _cost(each.cost)) for each in found
+        ]
 
     async def _policy(self, name: str, default: Policy) -> Policy:
         lane = await self._store.lane(name)
