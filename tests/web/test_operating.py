@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from comity.policy.units import NS
-from tests.web.stage import LANE
+from tests.web.stage import LANE, PLAIN
 
 KEY = quote(LANE, safe="")
 
@@ -117,6 +117,21 @@ async def test_a_lane_is_paused_limited_and_resumed(api):
     assert listed["lanes"] == [body]
 
 
+async def test_a_lane_is_put_in_order_by_a_change_or_by_its_first_submission(api):
+    """An order that cannot be kept is refused, by the field that asks for it."""
+    await api.submit()
+    status, body, _ = await api.call("POST", "/requests", PLAIN | {"ordered": True})
+    assert (status, body["field"]) == (422, "ordered")
+    _, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"ordered": True})
+    assert body["ordered"] is True
+    await api.submit(ordered=True)
+    await api.submit(ordered=True, lane="line")
+    _, body, _ = await api.call("GET", "/lanes/line")
+    assert (body["ordered"], body["counts"]["pending"]) == (True, 1)
+    _, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"ordered": False})
+    assert body["ordered"] is False
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -125,6 +140,7 @@ async def test_a_lane_is_paused_limited_and_resumed(api):
         {"limits": {"minGapMs": -1}},
         {"limits": {"per": 1}},
         {"paused": 1},
+        {"ordered": None},
         {"pause": True},
     ],
 )

@@ -173,6 +173,17 @@ async def test_a_line_that_the_store_refuses_spoils_no_other(api):
     assert [each.get("error", {}).get("field") for each in done] == [None, "lane", None]
 
 
+async def test_lines_at_fault_leave_the_others_of_an_ordered_lane_in_order(api):
+    lines = [PLAIN | {"lane": "line", "ordered": True, "body": str(each)} for each in range(9)]
+    for each in (0, 4, 5):
+        lines[each] |= {"lane": "plain", "ordered": each > 0}
+    done = await batch(api, [json.dumps(line).encode() for line in lines])
+    assert [line.get("error", {}).get("field") for line in done] == [None] * 4 + ["ordered"] * 2 + [None] * 3
+    stored = (await api.store.deliveries(Query(lane="line"))).deliveries
+    bodies = [(await api.store.payload(each.id)).body for each in reversed(stored)]
+    assert bodies == [b"1", b"2", b"3", b"6", b"7", b"8"]
+
+
 async def test_the_keys_of_a_batch_are_those_of_single_submissions(api):
     first = await api.submit({"Idempotency-Key": '"k"'})
     lines = [PLAIN | {"idempotencyKey": "k"}, PLAIN | {"idempotencyKey": "k", "body": "x"}]

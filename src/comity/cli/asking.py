@@ -203,12 +203,16 @@ def lanes(
     pause: Annotated[bool | None, typer.Option("--pause/--resume", help="Send nothing of it, or go on.")] = None,
     rate: Annotated[list[str], typer.Option(metavar="R", help="Arrivals per time: 50/5s. Repeatable.")] = _LISTS,
     concurrency: Annotated[int | None, typer.Option(metavar="N", help="Sends in flight at once.")] = None,
+    ordered: Annotated[
+        bool | None,
+        typer.Option("--ordered/--unordered", help="One after the other, the oldest first, or as slots allow."),
+    ] = None,
     unblock: Annotated[bool, typer.Option("--unblock", help="End pause and block of its origin.")] = False,
     settings: dict[str, Any],
 ) -> None:
     """List lanes, or change one. What --rate and --concurrency say replaces all limits that it had."""
     limits = _given(rate=rate or None, concurrency=concurrency)
-    changes = _given(paused=pause, limits=limits or None, unblock=unblock or None)
+    changes = _given(paused=pause, ordered=ordered, limits=limits or None, unblock=unblock or None)
 
     def work(service: ServiceClient) -> bool:
         if key is None and changes:

@@ -98,6 +98,10 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     lane: Annotated[
         str | None, Meta(description="The queue it stands in, 1 to 200 visible ASCII signs; by default its origin's.")
     ] = None
+    ordered: Annotated[
+        bool,
+        Meta(description="Its lane has to be an ordered one: made so with its first delivery; refused if it is not."),
+    ] = False
     idempotency_key: Annotated[
         str | None, Meta(description="As the header Idempotency-Key, which a line of a batch cannot have.")
     ] = None
@@ -150,6 +154,7 @@ def to_deliver(
     new = NewDelivery(
         origin=address,
         lane=_lane(given.lane),
+        ordered=given.ordered,
         method=given.method,
         url=given.url,
         headers=_headers(given, body),

@@ -304,7 +304,7 @@ class Worker:
                 self._cancel(event.delivery)
             case "lane.limits" if event.lane is not None:
                 await self._origins.reload(event.lane, partial(self._call_back, event.lane))
-            case "lane.paused" if event.lane is not None:
+            case "lane.paused" | "lane.ordered" if event.lane is not None:
                 await self._call_back(event.lane)
             case "origin.unblocked" if event.origin is not None:
                 self._origins.lift(event.origin)

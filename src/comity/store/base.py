@@ -48,6 +48,9 @@ from comity.store.transitions import Step
 AGEING = 60_000_000_000
 """After so long a delivery counts one priority more urgent, ns."""
 
+MOST_IN_LINE = 100_000
+"""So many deliveries at most may be alive in a lane that becomes ordered: all of them are put in line at once."""
+
 LONGEST_AGEING = 86_400_000_000_000
 """Ranks with a longer one would not fit into 64 bits for long."""
 
@@ -121,7 +124,8 @@ class Store(Protocol):
         """Claim deliveries for `free` slots, from origins that this lease owns.
 
         Lanes take turns and get what `sharing.share` says; inside a lane the lowest `enqueued_at + priority * ageing`
-        comes first. Paused lanes and paused or blocked origins are passed over at no cost to others. A delivery whose
+        comes first. In an ordered lane the oldest that is alive is the next, alone: while it is held, or waits for its time,
+        no other is claimed. Paused lanes and paused or blocked origins are passed over at no cost to others. A delivery whose
         deadline has passed fails here.
 
         A caller that is cancelled gets nothing: what was claimed for it is given back.
@@ -167,8 +171,8 @@ class Store(Protocol):
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
         """Delete up to `most` rows of each kind that are old enough, deliveries with all that belongs to them.
 
-        A lane that had no deliveries for `retention.lanes` goes when nothing was set for it: no pause and no limits. An origin
-        goes with its last lane, which stays as long as somebody owns the origin or it is paused, blocked or has a gap.
+        A lane that had no deliveries for `retention.lanes` goes when nothing was set for it: no pause, order or limits. An
+        origin goes with its last lane, which stays as long as somebody owns the origin or it is paused, blocked or has a gap.
         """
 
     # Schedules
@@ -218,8 +222,16 @@ class Store(Protocol):
     async def replay_all(self, query: Query, cursor: str | None = None, most: int = 500) -> Replayed:
         """Replay up to `most` deliveries that match and came to an end, the newest first."""
 
-    async def change_lane(self, key: str, *, paused: bool | None = None, limits: bytes | None = None) -> Lane | None:
-        """Pause or resume a lane, or set its limits; None leaves either as it is. Returns None: there is none."""
+    async def change_lane(
+        self, key: str, *, paused: bool | None = None, limits: bytes | None = None, ordered: bool | None = None
+    ) -> Lane | None:
+        """Pause or resume a lane, set its limits, or put it in order; None leaves each as it is. Returns None: there is none.
+
+        A lane becomes ordered at once: what was claimed of it and not sent is taken back, and what is being sent ends first.
+
+        Raises:
+            OptionsError: it is to become ordered, and more than `MOST_IN_LINE` of it are alive.
+        """
 
     async def unblock(self, key: str) -> Lane | None:
         """End pause and block of a lane's origin. None: there is no such lane."""

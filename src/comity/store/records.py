@@ -25,7 +25,8 @@ Mode = Literal["at_least_once", "at_most_once"]
 
 EventKind = Literal[
     "pending", "retrying", "completed", "failed", "cancelled", "cancelling", "replayed",
-    "lane.paused", "lane.resumed", "lane.limits", "origin.owned", "origin.released", "origin.held", "origin.unblocked",
+    "lane.paused", "lane.resumed", "lane.limits", "lane.ordered", "lane.unordered",
+    "origin.owned", "origin.released", "origin.held", "origin.unblocked",
     "schedule.created", "schedule.paused", "schedule.resumed", "schedule.removed",
 ]  # fmt: skip
 """A state's word says that a delivery came into it. cancelling: asked for while it was being sent. Those of a
@@ -52,6 +53,7 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         max_attempts: sends in all, refusals by rate left out; a store uses it only where the worker died.
         mode: "at_least_once", or "at_most_once": sent again only if nothing was sent, or it was refused by rate.
         idempotency_key: the caller's; a second delivery with it is the first one again.
+        ordered: its lane has to be an ordered one: made so when this makes it, and this is refused when it is not.
         fingerprints: of what was given, where what is stored differs from it: the first one is stored, and each is the
             same delivery's. By default there is one, of all the other fields.
     """
@@ -70,6 +72,7 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     max_attempts: int = 6
     mode: Mode = "at_least_once"
     idempotency_key: str | None = None
+    ordered: bool = False
     fingerprints: tuple[bytes, ...] = ()
 
     @property
@@ -366,11 +369,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A queue of deliveries to one origin."""
+    """A queue of deliveries to one origin; `ordered`: they are sent one after the other, the oldest first."""
 
     key: str
     origin: Origin
     paused: bool
+    ordered: bool
     limits: bytes
     counts: Counts
 

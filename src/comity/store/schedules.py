@@ -62,8 +62,8 @@ class NewSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def template(self) -> bytes:
-        """The run as it is stored."""
-        return msgspec.msgpack.encode(replace(self.run, idempotency_key=None, fingerprints=()))
+        """The run as it is stored. What is asked of its lane is asked once: later it may be changed."""
+        return msgspec.msgpack.encode(replace(self.run, idempotency_key=None, fingerprints=(), ordered=False))
 
     def _digest(self, run: bytes) -> bytes:
         return sha256(msgspec.msgpack.encode((run, self.cron, self.zone, self.overlap, self.within))).digest()

@@ -19,12 +19,13 @@ _MINUTE_NS = 60_000_000_000
 
 
 class LaneRef(NamedTuple):
-    """A lane by number and name, and its origin."""
+    """A lane by number and name, its origin, and whether it is ordered."""
 
     id: int
     key: str
     origin: int
     origin_name: str
+    ordered: bool
 
 
 class Known:
@@ -80,8 +81,11 @@ class Sums:
         return self.now - self.now % _MINUTE_NS
 
     def take_counts(self) -> list[tuple[int, list[int]]]:
-        """Return the changes of each lane's counts since the last time, in order of COUNTS; those without any are left out."""
-        changed = [(lane, counts) for lane, counts in self._counts.items() if any(counts)]
+        """Return the changes of each lane's counts since the last time, in order of COUNTS.
+
+        A lane whose changes come to nothing is among them: who is next in it may be another one all the same.
+        """
+        changed = list(self._counts.items())
         self._counts.clear()
         return changed
 

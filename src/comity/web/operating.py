@@ -37,6 +37,9 @@ class LaneChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What to change of a lane; what is left out stays."""
 
     paused: bool | UnsetType = UNSET
+    ordered: Annotated[
+        bool | UnsetType, Meta(description="Send its deliveries one after the other, the oldest first.")
+    ] = UNSET
     limits: Annotated[Limits | UnsetType | None, Meta(description="null takes its limits away.")] = UNSET
     unblock: Annotated[bool, Meta(description="End pause and block of its origin.")] = False
 
@@ -102,8 +105,9 @@ async def change_lane(request: Request) -> Response:
     change = decoded(await content(request), LaneChange)
     paused = None if change.paused is UNSET else change.paused
     limits = None if change.limits is UNSET else b"{}" if change.limits is None else change.limits.stored()
-    if paused is not None or limits is not None:
-        await store.change_lane(key, paused=paused, limits=limits)
+    ordered = None if change.ordered is UNSET else change.ordered
+    if any(each is not None for each in (paused, limits, ordered)):
+        await store.change_lane(key, paused=paused, limits=limits, ordered=ordered)
     if change.unblock:
         await store.unblock(key)
     return await lane(request)
@@ -173,7 +177,7 @@ OPERATIONS = (
         method="PATCH",
         path="/lanes/{key:path}",
         handler=change_lane,
-        text="Pause, resume, limit or unblock a lane.",
+        text="Pause, resume, limit, order or unblock a lane.",
         scope="admin",
         takes=LaneChange,
         answers={200: LaneView},

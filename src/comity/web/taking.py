@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import msgspec
@@ -162,11 +161,7 @@ def _read(service: Shared, number: int, text: bytes | None) -> Line | New:
 
 async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | New]) -> list[Line]:
     new = [each for each in lines if not isinstance(each, Line)]
-    try:
-        results: list[list[Submitted] | BaseException] = [[each] for each in await service.submit(new)] if new else []
-    except OptionsError:
-        # One of them is at fault; each by itself, they still share a commit.
-        results = await asyncio.gather(*(service.submit([each]) for each in new), return_exceptions=True)
+    results = await _submitted(service, new) if new else []
     rest = iter(zip(new, results, strict=True))
     return [
         each if isinstance(each, Line) else _line(number, *next(rest))
@@ -174,11 +169,28 @@ async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line |
     ]
 
 
-def _line(number: int, new: New, result: list[Submitted] | BaseException) -> Line:
+async def _submitted(service: Shared, new: Sequence[New]) -> list[Submitted | Exception]:
+    """Submit; what is at fault is found by halves, one after the other, as an ordered lane keeps the order of the lines."""
     try:
-        if isinstance(result, BaseException):
+        return [*await service.submit(new)]
+    except OptionsError as error:
+        if len(new) == 1:
+            return [error]
+    done: list[Submitted | Exception] = []
+    half = len(new) // 2
+    for part in (new[:half], new[half:]):
+        try:
+            done += await _submitted(service, part)
+        except StoreError as error:  # of another part something may be stored, so these lines alone say so
+            done += [error] * len(part)
+    return done
+
+
+def _line(number: int, new: New, result: Submitted | Exception) -> Line:
+    try:
+        if isinstance(result, Exception):
             raise result
-        return Line(line=number, accepted=_accepted(result[0], new)[0])
+        return Line(line=number, accepted=_accepted(result, new)[0])
     except (Refusal, OptionsError, StoreError) as error:
         return _failed(number, error)
 

@@ -10,7 +10,7 @@ from comity.store.ended import columns_of, lost, tell
 from comity.store.postgres.change import Change
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Claim, Claimed, Ended
-from comity.store.row import SENDING, Row
+from comity.store.row import READY, SENDING, Row
 from comity.store.sharing import share
 from comity.store.sums import LaneRef, Results
 from comity.store.transitions import Step
@@ -29,17 +29,16 @@ WITH ripe AS (
 )
 SELECT lane, count(*) FROM ready GROUP BY lane
 """
-_LANES = """
-SELECT l.id, l.held, l.ready FROM origins o JOIN lanes l ON l.origin = o.id
+_OLDEST = "FROM deliveries n WHERE n.lane = {} AND n.in_line AND n.phase <> 0 ORDER BY n.created_at, n.id LIMIT 1"
+_LANES = f"""
+SELECT l.id, l.held, l.ready, l.ordered, CASE WHEN l.ordered THEN (SELECT n.phase {_OLDEST.format("l.id")}) END
+FROM origins o JOIN lanes l ON l.origin = o.id
 WHERE o.lease = $1 AND o.paused_until <= $2 AND o.blocked_until <= $2 AND l.waiting AND NOT l.paused
 ORDER BY l.served_at, l.id LIMIT $3
-"""
-_HEADS = """
+"""  # noqa: S608 - texts of ours
+_CLAIM = """
 WITH heads AS (
-    SELECT h.id FROM unnest($2::bigint[], $3::integer[]) s (lane, most), LATERAL (
-        SELECT d.id FROM deliveries d WHERE d.lane = s.lane AND d.phase = 2 ORDER BY d.rank, d.id LIMIT s.most
-        FOR UPDATE SKIP LOCKED
-    ) h
+    SELECT h.id FROM unnest($2::bigint[], $3::integer[]) s (lane, most), LATERAL ({} FOR UPDATE SKIP LOCKED) h
 ), claimed AS (
     UPDATE deliveries d SET phase = 3, lease = $1, fence = d.fence + 1 FROM heads WHERE d.id = heads.id
     RETURNING d.*
@@ -50,6 +49,13 @@ SELECT c.rank, c.id::text, c.fence, c.lane, c.method, c.url, c.priority, c.enque
     c.idempotency_key, c.attempts - c.apart, c.refusals, c.refusals_in_a_row, c.attempts, c.crashes, p.headers, p.body, p.options
 FROM claimed c JOIN payloads p ON p.id = c.id
 """
+_HEADS = _CLAIM.format(
+    "SELECT d.id FROM deliveries d WHERE d.lane = s.lane AND d.phase = 2 ORDER BY d.rank, d.id LIMIT s.most"
+)
+# One that somebody else has locked lets nobody go before it.
+_NEXT = _CLAIM.format(
+    f"SELECT d.id FROM deliveries d WHERE d.id = (SELECT n.id {_OLDEST.format('s.lane')}) AND d.phase = 2"  # noqa: S608 - texts of ours
+)
 _BEGIN = """
 UPDATE deliveries d SET began_at = $1, cost = v.cost, attempts = d.attempts + 1, version = d.version + 1
 FROM unnest($2::begun_attempt[]) v
@@ -76,18 +82,36 @@ async def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | L
             transaction.count(lane, "ready", ripe)
         _, due = await db.fetchrow(_LOOK, lease)
     await transaction.write_counts()
-    lanes = await db.fetch(_LANES, lease, now, free)
-    shares = share(free, [(held, ready) for _, held, ready in lanes])
+    lanes = await _lanes(transaction, lease, free)
+    shares = share(free, [(held, 1 if ordered else ready) for _, held, ready, ordered, _ in lanes])
     turns = {lane[0]: most for lane, most in zip(lanes, shares, strict=True) if most}
-    claims = await _heads(transaction, lease, turns) if turns else []
+    ordered = {lane[0] for lane in lanes if lane[3]}
+    claims = await _heads(transaction, lease, turns, ordered) if turns else []
     return Claimed(claims=claims, next_due=due)
 
 
-async def _heads(transaction: Transaction, lease: int, turns: dict[int, int]) -> list[Claim]:
+async def _lanes(transaction: Transaction, lease: int, free: int) -> list[Any]:
+    """Return lanes in order of their turns; none of them is an ordered one whose next delivery cannot go."""
+    while True:
+        lanes: list[Any] = await transaction.db.fetch(_LANES, lease, transaction.now, free)
+        stuck = [lane for lane, held, _, ordered, phase in lanes if ordered and (held or phase != READY)]
+        if not stuck:
+            return lanes
+        # Noted, so that however many there are, no claim has to pass over them before something happens in them.
+        await transaction.db.execute("UPDATE lanes SET waiting = false WHERE id = ANY($1::bigint[])", stuck)
+
+
+async def _heads(transaction: Transaction, lease: int, turns: dict[int, int], ordered: set[int]) -> list[Claim]:
     """Claim so many of each lane."""
     db, now = transaction.db, transaction.now
     order = {lane: turn for turn, lane in enumerate(turns)}
-    heads = await db.fetch(_HEADS, lease, list(turns), list(turns.values()), now)
+    heads: list[Any] = []
+    for text, lanes in (
+        (_HEADS, [lane for lane in turns if lane not in ordered]),
+        (_NEXT, [*(ordered & turns.keys())]),
+    ):
+        if lanes:
+            heads += await db.fetch(text, lease, lanes, [turns[lane] for lane in lanes], now)
     heads.sort(key=lambda head: (order[head[3]], head[0], head[1]))
     known = await transaction.lanes_of(turns)
     claims: list[Claim] = []

@@ -63,6 +63,9 @@ async def _again(transaction: Transaction, rows: list[Row]) -> None:
         row.replay(transaction.now, transaction.ageing)
         transaction.event("replayed", lane=row.lane, delivery=row.id)
     await transaction.db.execute("DELETE FROM answers WHERE id = ANY($1::uuid[])", [row.n for row in rows])
+    lanes = await transaction.lanes_of({row.lane for row in rows})
+    if in_line := [row.n for row in rows if lanes[row.lane].ordered]:
+        await transaction.db.execute("UPDATE deliveries SET in_line = true WHERE id = ANY($1::uuid[])", in_line)
 
 
 async def _saved(transaction: Transaction, change: Change, calls: list[str]) -> Results[Delivery | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.errors import LeaseLost
+from comity.store.lane_rules import LaneChange, overfull
 from comity.store.postgres.change import Change
 from comity.store.postgres.claims import let_go
 from comity.store.postgres.reading import filled, lane as read_lane
@@ -81,22 +82,44 @@ async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int,
     return results
 
 
-async def change_lane(
-    transaction: Transaction, calls: list[tuple[str, bool | None, bytes | None]]
-) -> Results[Lane | None]:
-    """Pause, resume or limit each call's lane."""
-    await transaction.write_counts()
+async def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Results[Lane | None]:
+    """Pause, resume, limit or order each call's lane."""
     results: Results[Lane | None] = []
-    for key, paused, limits in calls:
+    for key, paused, limits, ordered in calls:
+        await transaction.write_counts()
         before = await read_lane(transaction.db, key)
+        if before is not None and ordered and not before.ordered and (error := overfull(before)):
+            results.append(error)
+            continue
         if before is not None:
             number = await transaction.db.fetchval(_CHANGE_LANE, paused, limits, transaction.now, key)
             if paused is not None and paused != before.paused:
                 transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
             if limits is not None:
                 transaction.event("lane.limits", lane=number)
+            if ordered is not None and ordered != before.ordered:
+                await _order(transaction, key, number, ordered=ordered)
         results.append(before and await read_lane(transaction.db, key))
     return results
+
+
+async def _order(transaction: Transaction, key: str, number: int, *, ordered: bool) -> None:
+    """Let a lane be ordered from now on, or no longer."""
+    db = transaction.db
+    await db.execute("UPDATE lanes SET ordered = $1, waiting = ready > 0 WHERE id = $2", ordered, number)
+    await transaction.forget_lanes([key])
+    transaction.event("lane.ordered" if ordered else "lane.unordered", lane=number)
+    if ordered:
+        await db.execute(
+            "UPDATE deliveries SET in_line = true WHERE lane = $1 AND state IN ('pending', 'retrying') AND NOT in_line",
+            number,
+        )
+        # Several may have been claimed, in another order.
+        change = Change(transaction)
+        for row in await change.find("lease IS NOT NULL AND began_at IS NULL AND lane = $1", number):
+            let_go(transaction, change, row, row.due_at)
+        await change.save()
+        await transaction.write_counts()
 
 
 async def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:

@@ -16,7 +16,8 @@ _OLD = {
 # The first lane of an origin stays until that may go too, so that no origin is left without a lane.
 _IDLE = """
 SELECT l.id, l.key, l.origin FROM lanes l JOIN origins o ON o.id = l.origin
-WHERE l.emptied_at IS NOT NULL AND l.emptied_at <= $1 AND NOT l.paused AND l.limits = '{}' AND (
+WHERE l.emptied_at IS NOT NULL AND l.emptied_at <= $1 AND NOT l.paused AND NOT l.ordered
+    AND l.limits = '{}' AND (
     o.lease IS NULL AND o.gap = 0 AND greatest(o.paused_until, o.blocked_until) <= $2
     OR EXISTS (SELECT FROM lanes f WHERE f.origin = l.origin AND f.id < l.id)
 ) ORDER BY l.emptied_at LIMIT $3

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from comity.errors import OptionsError
+from comity.store.lane_rules import misled
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
 from comity.store.room import ALIVE, Call, Room
@@ -20,9 +21,9 @@ WITH v AS (
     INSERT INTO payloads (id, options, headers, body) SELECT id, options, headers, body FROM v
 )
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
-    due_at, deadline, idle_since, max_attempts, schedule)
+    due_at, deadline, idle_since, max_attempts, schedule, in_line)
 SELECT v.id, v.lane, 'pending', v.phase, v.method, v.url, v.priority, v.rank, v.mode, v.key, $1, $1, v.due_at, v.deadline, $1,
-    v.max_attempts, v.schedule FROM v
+    v.max_attempts, v.schedule, v.in_line FROM v
 """
 # In order of the keys, as others do; one that another transaction is just writing is waited for.
 _KEY = """
@@ -47,16 +48,18 @@ async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Su
     deliveries = [[each.run if isinstance(each, NewSchedule) else each for each in new] for new, _ in calls]
     lanes = await lanes_for(transaction, deliveries)
     errors = [astray(lanes, each) for each in deliveries]
-    before = await _before(
-        transaction, [each for (new, _), error in zip(calls, errors, strict=True) if not error for each in new]
-    )
+    # Ids rise in the order in which deliveries came, which is how an ordered lane sends them.
+    numbered = [[(each, transaction.ids.new(transaction.now)) for each in new] for new, _ in calls]
+    sound = [each for new, error in zip(numbered, errors, strict=True) if not error for each in new]
+    before = await _before(transaction, sound)
     alive = None
     if any(most is not None for _, most in calls):
         alive = await transaction.db.fetchval(ALIVE) + transaction.live()
     made = Made(transaction, lanes)
     keyed = _Keyed(transaction, before, Room(None if alive is None else int(alive), transaction.now))
     results: Results[list[Submitted]] = [
-        error or [keyed.one(each, most, made) for each in new] for (new, most), error in zip(calls, errors, strict=True)
+        error or [keyed.one(*each, most, made) for each in new]
+        for new, (_, most), error in zip(numbered, calls, errors, strict=True)
     ]
     await keyed.save()
     await made.save()
@@ -66,14 +69,11 @@ async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Su
 async def lanes_for(transaction: Transaction, calls: Sequence[Sequence[NewDelivery]]) -> dict[str, LaneRef]:
     """Return the lanes of all calls that can be stored, made when there are none."""
     known = await transaction.lanes(_key(each) for call in calls for each in call)
-    missing: dict[str, str] = {}
+    missing: dict[str, tuple[str, bool]] = {}
     for call in calls:
-        wanted = {_key(each): each.origin for each in call}
-        leads_to = {
-            key: known[key].origin_name if key in known else missing.get(key, origin) for key, origin in wanted.items()
-        }
-        if all(leads_to[_key(each)] == each.origin for each in call):
-            missing.update((key, origin) for key, origin in wanted.items() if key not in known)
+        lanes = _wanted(call) | missing | _as_they_are(known)
+        if not _misled(lanes, call):
+            missing |= {key: lanes[key] for each in call if (key := _key(each)) not in known}
     if not missing:
         return known
     await transaction.make_lanes(missing)
@@ -85,12 +85,25 @@ def _key(new: NewDelivery) -> str:
 
 
 def astray(lanes: dict[str, LaneRef], new: Sequence[NewDelivery]) -> OptionsError | None:
-    """Return what is wrong when a lane is named that leads to another origin."""
+    """Return what is wrong when a lane is named that is another than it has to be."""
+    return _misled(_wanted(new) | _as_they_are(lanes), new)
+
+
+def _as_they_are(lanes: dict[str, LaneRef]) -> dict[str, tuple[str, bool]]:
+    """Return where each lane leads, and whether it is ordered."""
+    return {key: (lane.origin_name, lane.ordered) for key, lane in lanes.items()}
+
+
+def _wanted(new: Sequence[NewDelivery]) -> dict[str, tuple[str, bool]]:
+    """Return how each lane has to be by the first that names it."""
+    return {_key(each): (each.origin, each.ordered) for each in reversed(new)}
+
+
+def _misled(lanes: dict[str, tuple[str, bool]], new: Sequence[NewDelivery]) -> OptionsError | None:
     for each in new:
-        key = _key(each)
-        leads_to = lanes[key].origin_name if key in lanes else next(other.origin for other in new if _key(other) == key)
-        if leads_to != each.origin:
-            return OptionsError("lane", key, hint=f"it is a lane to {leads_to}, not to {each.origin}")
+        origin, ordered = lanes[_key(each)]
+        if error := misled(each, origin, ordered=ordered):
+            return error
     return None
 
 
@@ -112,13 +125,15 @@ class Made:
         transaction = self._transaction
         now = transaction.now
         number = number or transaction.ids.new(now)
-        lane = self._lanes[_key(new)].id
+        found = self._lanes[_key(new)]
+        lane = found.id
         due_at = max(now + new.delay, new.run_at or 0)
         phase = READY if due_at <= now else WAITING
         self._rows.append(
             (
                 number, lane, phase, new.method, new.url, new.priority, now + new.priority * transaction.ageing, new.mode,
                 new.idempotency_key, due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule,
+                found.ordered,
             )
         )  # fmt: skip
         transaction.count(lane, "pending", 1)
@@ -146,7 +161,7 @@ class Made:
             await db.execute(_SCHEDULE, now, *columns(self._schedules))
 
 
-async def _before(transaction: Transaction, new: Sequence[NewDelivery | NewSchedule]) -> dict[str, Any]:
+async def _before(transaction: Transaction, new: Sequence[tuple[NewDelivery | NewSchedule, str]]) -> dict[str, Any]:
     """Take the keys; return what each stands for.
 
     Of one that was used before a list: fingerprint, id, time, state and schedule. Of one that is taken now a tuple: the ids to
@@ -154,10 +169,10 @@ async def _before(transaction: Transaction, new: Sequence[NewDelivery | NewSched
     """
     ids, now = transaction.ids, transaction.now
     first: dict[str, tuple[bytes, str, str | None]] = {}
-    for each in new:
+    for each, number in new:
         if each.idempotency_key is not None and each.idempotency_key not in first:
             schedule = ids.new(now) if isinstance(each, NewSchedule) else None
-            first[each.idempotency_key] = (each.fingerprint, ids.new(now), schedule)
+            first[each.idempotency_key] = (each.fingerprint, number, schedule)
     if not first:
         return {}
     fingerprints, numbers, schedules = columns(list(first.values()))
@@ -182,10 +197,10 @@ class _Keyed:
         self._transaction, self._keys, self._room = transaction, keys, room
         self._unused: list[str] = []
 
-    def one(self, new: NewDelivery | NewSchedule, most: int | None, made: Made) -> Submitted:
-        """Have it made, unless its key stands for something."""
+    def one(self, new: NewDelivery | NewSchedule, number: str, most: int | None, made: Made) -> Submitted:
+        """Have it made, with this id or that of its key, unless that stands for something."""
         key, now = new.idempotency_key, self._transaction.now
-        before = (None, None) if key is None else self._keys[key]
+        before = (number, None) if key is None else self._keys[key]
         if isinstance(before, list):
             fingerprint, earlier, created_at, state, schedule = before
             outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"

@@ -14,16 +14,18 @@ from typing import Any
 from comity.store.ids import Ids
 from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
 
-_LANES = "SELECT l.id, l.key, o.id, o.name FROM lanes l JOIN origins o ON o.id = l.origin WHERE "
+_LANES = "SELECT l.id, l.key, o.id, o.name, l.ordered FROM lanes l JOIN origins o ON o.id = l.origin WHERE "
 _MAKE_ORIGINS = "INSERT INTO origins (name) SELECT DISTINCT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING"
 _MAKE_LANES = """
-INSERT INTO lanes (key, origin, emptied_at) SELECT w.key, o.id, $3 FROM unnest($1::text[], $2::text[]) w (key, origin)
+INSERT INTO lanes (key, origin, ordered, emptied_at)
+SELECT w.key, o.id, w.ordered, $4 FROM unnest($1::text[], $2::text[], $3::boolean[]) w (key, origin, ordered)
 JOIN origins o ON o.name = w.origin ORDER BY w.key ON CONFLICT DO NOTHING
 """
 _COUNT = f"""
 WITH c AS (SELECT * FROM unnest($1::bigint[], {", ".join(f"${place}::bigint[]" for place in range(2, 9))}) c (lane, {", ".join(COUNTS)})),
 counted AS (
-    UPDATE lanes l SET {", ".join(f"{name} = l.{name} + c.{name}" for name in COUNTS)}, waiting = l.ready + c.ready > 0,
+    UPDATE lanes l SET {", ".join(f"{name} = l.{name} + c.{name}" for name in COUNTS)},
+        waiting = l.ready + c.ready > 0 AND NOT (l.ordered AND l.held + c.held > 0),
         emptied_at = CASE WHEN {" + ".join(f"l.{name} + c.{name}" for name in STATES)} = 0 THEN $9::bigint END
     FROM c WHERE l.id = c.lane
 )
@@ -71,10 +73,11 @@ class Transaction(Sums):
                 self._known.add(LaneRef(*row))
         return {key: self._known.by_key[key] for key in wanted if key in self._known.by_key}
 
-    async def make_lanes(self, lanes: dict[str, str]) -> None:
-        """Make lanes, name -> origin; those that another process made meanwhile stay as they are."""
-        await self.db.execute(_MAKE_ORIGINS, list(lanes.values()))
-        await self.db.execute(_MAKE_LANES, list(lanes), list(lanes.values()), self.now)
+    async def make_lanes(self, lanes: dict[str, tuple[str, bool]]) -> None:
+        """Make lanes: name -> origin, ordered; those that another process made meanwhile stay as they are."""
+        origins, ordered = columns(list(lanes.values()))
+        await self.db.execute(_MAKE_ORIGINS, origins)
+        await self.db.execute(_MAKE_LANES, list(lanes), origins, ordered, self.now)
 
     async def lanes_of(self, numbers: Iterable[int]) -> dict[int, LaneRef]:
         """Return the lanes of these numbers."""
@@ -85,7 +88,7 @@ class Transaction(Sums):
         return {number: self._known.by_id[number] for number in wanted}
 
     async def forget_lanes(self, keys: Iterable[str]) -> None:
-        """Forget lanes that were deleted, and let other processes forget what they remember of lanes."""
+        """Forget lanes that were deleted or changed, and let other processes forget what they remember of lanes."""
         for key in keys:
             self._known.forget(key)
         await self.db.execute("UPDATE store SET generation = generation + 1")

@@ -8,7 +8,7 @@ from typing import Any
 from comity.errors import LeaseLost
 from comity.store.ended import columns_of, lost, tell
 from comity.store.records import Claim, Claimed, Ended
-from comity.store.row import SENDING, Row
+from comity.store.row import READY, SENDING, Row
 from comity.store.sharing import share
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.leases import holds
@@ -24,17 +24,22 @@ UPDATE deliveries SET phase = 2 WHERE n IN (
     SELECT n FROM deliveries INDEXED BY deliveries_waiting WHERE phase = 1 AND due_at <= ? ORDER BY due_at LIMIT ?
 ) RETURNING lane
 """
-_LANES = """
-SELECT l.id, l.held, l.ready FROM lanes l INDEXED BY lanes_ready JOIN origins o ON o.id = l.origin
-WHERE l.ready > 0 AND l.paused = 0 AND o.lease = ?1 AND o.paused_until <= ?2 AND o.blocked_until <= ?2
+_OLDEST = "FROM deliveries d INDEXED BY deliveries_line WHERE d.lane = {} AND d.in_line = 1 AND d.phase <> 0 ORDER BY d.n LIMIT "
+_LANES = f"""
+SELECT l.id, l.held, l.ready, l.ordered, CASE WHEN l.ordered THEN (SELECT d.phase {_OLDEST.format("l.id")} 1) END
+FROM lanes l INDEXED BY lanes_ready JOIN origins o ON o.id = l.origin
+WHERE l.ready > 0 AND l.paused = 0 AND l.stuck = 0 AND o.lease = ?1 AND o.paused_until <= ?2 AND o.blocked_until <= ?2
 ORDER BY l.served_at LIMIT ?3
-"""
-_HEADS = """
-UPDATE deliveries SET phase = 3, lease = ?, fence = fence + 1 WHERE n IN (
-    SELECT n FROM deliveries INDEXED BY deliveries_ready WHERE lane = ? AND phase = 2 ORDER BY rank, n LIMIT ?
-) RETURNING rank, n, id, fence, method, url, priority, enqueued_at, deadline, max_attempts, mode, idempotency_key,
+"""  # noqa: S608 - texts of ours
+_CLAIM = """
+UPDATE deliveries SET phase = 3, lease = ?, fence = fence + 1 WHERE n IN ({})
+RETURNING rank, n, id, fence, method, url, priority, enqueued_at, deadline, max_attempts, mode, idempotency_key,
     attempts - apart, refusals, refusals_in_a_row, attempts, crashes
 """
+_HEADS = _CLAIM.format(
+    "SELECT n FROM deliveries INDEXED BY deliveries_ready WHERE lane = ? AND phase = 2 ORDER BY rank, n LIMIT ?"
+)
+_NEXT = _CLAIM.format(f"SELECT n {_OLDEST.format('?')} ?")
 _BEGIN = """
 UPDATE deliveries SET phase = 4, attempts = attempts + 1, version = version + 1
 WHERE n = ? AND lease = ? AND fence = ? AND phase = 3 RETURNING attempts, idle_since, lane
@@ -59,13 +64,14 @@ def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLo
     for (lane,) in db.execute(_PROMOTE, (now, _RIPE)).fetchall():
         transaction.count(lane, "ready", 1)
     transaction.write_counts()
-    lanes = db.execute(_LANES, (lease, now, free)).fetchall()
+    lanes = _lanes(transaction, lease, free)
     claims: list[Claim] = []
     late: list[int] = []
-    for turn, (lane, most) in enumerate(zip(lanes, share(free, [lane[1:] for lane in lanes]), strict=True)):
+    shares = share(free, [(lane[1], 1 if lane[3] else lane[2]) for lane in lanes])
+    for turn, (lane, most) in enumerate(zip(lanes, shares, strict=True)):
         if not most:
             continue
-        heads = sorted(db.execute(_HEADS, (lease, lane[0], most)).fetchall())
+        heads = sorted(db.execute(_NEXT if lane[3] else _HEADS, (lease, lane[0], most)).fetchall())
         transaction.count(lane[0], "ready", -len(heads))
         transaction.count(lane[0], "held", len(heads))
         db.execute("UPDATE lanes SET served_at = ? WHERE id = ?", (now + turn, lane[0]))
@@ -77,6 +83,17 @@ def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLo
     _fail_late(transaction, late)
     (due,) = db.execute("SELECT min(due_at) FROM deliveries INDEXED BY deliveries_waiting WHERE phase = 1").fetchone()
     return Claimed(claims=claims, next_due=due)
+
+
+def _lanes(transaction: Transaction, lease: int, free: int) -> list[tuple[Any, ...]]:
+    """Return lanes in order of their turns; none of them is an ordered one whose next delivery cannot go."""
+    while True:
+        lanes = transaction.db.execute(_LANES, (lease, transaction.now, free)).fetchall()
+        stuck = [(lane,) for lane, held, _, ordered, phase in lanes if ordered and (held or phase != READY)]
+        if not stuck:
+            return lanes
+        # Noted, so that however many there are, no claim has to pass over them before something happens in them.
+        transaction.db.executemany("UPDATE lanes SET stuck = 1 WHERE id = ?", stuck)
 
 
 def _claim_of(transaction: Transaction, lease: int, lane: int, head: tuple[Any, ...]) -> Claim:

@@ -66,4 +66,6 @@ def replay_all(transaction: Transaction, calls: list[tuple[Query, str | None, in
 def _again(transaction: Transaction, row: Row) -> None:
     row.replay(transaction.now, transaction.ageing)
     transaction.db.execute("DELETE FROM answers WHERE n = ?", (row.n,))
+    if transaction.lane_of(row.lane).ordered:
+        transaction.db.execute("UPDATE deliveries SET in_line = 1 WHERE n = ?", (row.n,))
     transaction.event("replayed", lane=row.lane, delivery=row.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.errors import LeaseLost
+from comity.store.lane_rules import LaneChange, overfull
 from comity.store.records import Lane, Lease, Origin
 from comity.store.row import CLAIMED
 from comity.store.sqlite.change import Change
@@ -72,25 +73,51 @@ def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, 
     return results
 
 
-def change_lane(transaction: Transaction, calls: list[tuple[str, bool | None, bytes | None]]) -> Results[Lane | None]:
-    """Pause, resume or limit each call's lane."""
-    transaction.write_counts()
+def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Results[Lane | None]:
+    """Pause, resume, limit or order each call's lane."""
     results: Results[Lane | None] = []
-    for key, paused, limits in calls:
+    for key, paused, limits, ordered in calls:
+        transaction.write_counts()
         before = read_lane(transaction.db, key)
+        if before is not None and ordered and not before.ordered and (error := overfull(before)):
+            results.append(error)
+            continue
         if before is not None:
             transaction.db.execute(
                 "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits), "
                 "emptied_at = CASE WHEN emptied_at IS NOT NULL THEN ? END WHERE key = ?",
                 (paused, limits, transaction.now, key),
             )
-            number = transaction.new_lane(key, before.origin.name).id
+            found = transaction.lane(key)
+            assert found is not None
+            number = found.id
             if paused is not None and paused != before.paused:
                 transaction.event("lane.paused" if paused else "lane.resumed", lane=number)
             if limits is not None:
                 transaction.event("lane.limits", lane=number)
+            if ordered is not None and ordered != before.ordered:
+                _order(transaction, key, number, ordered=ordered)
         results.append(before and read_lane(transaction.db, key))
     return results
+
+
+def _order(transaction: Transaction, key: str, number: int, *, ordered: bool) -> None:
+    """Let a lane be ordered from now on, or no longer."""
+    db = transaction.db
+    db.execute("UPDATE lanes SET ordered = ?, stuck = 0 WHERE id = ?", (ordered, number))
+    transaction.forget_lane(key)
+    transaction.event("lane.ordered" if ordered else "lane.unordered", lane=number)
+    if ordered:
+        db.execute(
+            "UPDATE deliveries SET in_line = 1 WHERE lane = ? AND state IN ('pending', 'retrying') AND in_line = 0",
+            (number,),
+        )
+        # Several may have been claimed, in another order.
+        change = Change(transaction)
+        for row in change.find("lease IS NOT NULL AND phase = ? AND +lane = ?", CLAIMED, number):
+            let_go(transaction, row, row.due_at)
+        change.save()
+        transaction.write_counts()
 
 
 def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:

@@ -19,7 +19,8 @@ _OLD = {
 # The first lane of an origin stays until that may go too, so that no origin is left without a lane.
 _IDLE = """
 SELECT l.id, l.key, l.origin FROM lanes l INDEXED BY lanes_idle JOIN origins o ON o.id = l.origin
-WHERE l.emptied_at IS NOT NULL AND l.emptied_at <= ? AND l.paused = 0 AND l.limits = x'7b7d' AND (
+WHERE l.emptied_at IS NOT NULL AND l.emptied_at <= ? AND l.paused = 0 AND l.ordered = 0
+    AND l.limits = x'7b7d' AND (
     o.lease IS NULL AND o.gap = 0 AND max(o.paused_until, o.blocked_until) <= ?
     OR EXISTS (SELECT 1 FROM lanes f WHERE f.origin = l.origin AND f.id < l.id)
 ) ORDER BY l.emptied_at LIMIT ?

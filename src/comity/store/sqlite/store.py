@@ -18,6 +18,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
 from comity.store.clock import steady
+from comity.store.lane_rules import LaneChange
 from comity.store.records import (
     Answer,
     AttemptRow,
@@ -191,8 +192,10 @@ class SqliteStore:
     async def replay_all(self, query: Query, cursor: str | None = None, most: int = 500) -> Replayed:
         return await self._writer.do(operating.replay_all, (query, cursor, most))
 
-    async def change_lane(self, key: str, *, paused: bool | None = None, limits: bytes | None = None) -> Lane | None:
-        return await self._writer.do(origins.change_lane, (key, paused, limits))
+    async def change_lane(
+        self, key: str, *, paused: bool | None = None, limits: bytes | None = None, ordered: bool | None = None
+    ) -> Lane | None:
+        return await self._writer.do(origins.change_lane, LaneChange(key, paused, limits, ordered))
 
     async def unblock(self, key: str) -> Lane | None:
         return await self._writer.do(origins.unblock, key)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from comity.errors import OptionsError
+from comity.store.lane_rules import misled
 from comity.store.records import NewDelivery, Submitted
 from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
@@ -15,7 +16,8 @@ from comity.store.sums import Results
 
 _INSERT = """
 INSERT INTO deliveries (id, lane, state, phase, method, url, priority, rank, mode, idempotency_key, created_at, enqueued_at,
-    due_at, deadline, idle_since, max_attempts, schedule) VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    due_at, deadline, idle_since, max_attempts, in_line, schedule)
+VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _PAYLOAD = "INSERT INTO payloads (n, options, headers, body) VALUES (?, ?, ?, ?)"
 _KEY = "INSERT INTO keys (key, fingerprint, id, created_at, schedule) VALUES (?, ?, ?, ?, ?)"
@@ -41,15 +43,16 @@ def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitte
 
 
 def astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsError | None:
-    """Return what is wrong when a lane is named that leads to another origin."""
-    leads_to: dict[str, str] = {}
+    """Return what is wrong when a lane is named that is another than it has to be."""
+    known: dict[str, tuple[str, bool]] = {}
     for each in new:
         key = each.lane or each.origin
-        if key not in leads_to:
+        if key not in known:
             lane = transaction.lane(key)
-            leads_to[key] = each.origin if lane is None else lane.origin_name
-        if leads_to[key] != each.origin:
-            return OptionsError("lane", key, hint=f"it is a lane to {leads_to[key]}, not to {each.origin}")
+            known[key] = (each.origin, each.ordered) if lane is None else (lane.origin_name, lane.ordered)
+        origin, ordered = known[key]
+        if error := misled(each, origin, ordered=ordered):
+            return error
     return None
 
 
@@ -58,7 +61,7 @@ def insert(
 ) -> str:
     """Store a delivery but for its payload, which is added to `payloads`; return its id."""
     now = transaction.now
-    lane = transaction.new_lane(new.lane or new.origin, new.origin)
+    lane = transaction.new_lane(new.lane or new.origin, new.origin, ordered=new.ordered)
     due_at = max(now + new.delay, new.run_at or 0)
     phase = READY if due_at <= now else WAITING
     number = transaction.ids.new(now)
@@ -67,7 +70,7 @@ def insert(
         _INSERT,
         (
             number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, now, now,
-            due_at, new.deadline, now, new.max_attempts, schedule,
+            due_at, new.deadline, now, new.max_attempts, lane.ordered, schedule,
         ),
     ).lastrowid  # fmt: skip
     payloads.append((row, new.options, new.headers, new.body))

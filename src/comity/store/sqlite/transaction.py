@@ -9,10 +9,12 @@ from comity.store.ids import Ids
 from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
 
 _COUNT = f"""
-UPDATE lanes SET {", ".join(f"{name} = {name} + ?" for name in COUNTS)},
-    emptied_at = CASE WHEN {" + ".join(STATES)} + ? = 0 THEN ? END WHERE id = ?
+UPDATE lanes SET {", ".join(f"{name} = {name} + ?{place}" for place, name in enumerate(COUNTS, 1))},
+    stuck = ordered AND held + ?7 > 0,
+    emptied_at = CASE WHEN {" + ".join(f"{name} + ?{place}" for place, name in enumerate(STATES, 1))} = 0 THEN ?8 END
+WHERE id = ?9
 """  # noqa: S608 - names of ours
-_MAKE_LANE = "INSERT INTO lanes (key, origin, emptied_at) SELECT ?, id, ? FROM origins WHERE name = ?"
+_MAKE_LANE = "INSERT INTO lanes (key, ordered, emptied_at, origin) SELECT ?, ?, ?, id FROM origins WHERE name = ?"
 _LIVE = "UPDATE origins SET live = live + ? WHERE id = ?"
 _EVENT = "INSERT INTO events (at, kind, lane, origin, delivery, attempt, status, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _MINUTE = """
@@ -45,17 +47,17 @@ class Transaction(Sums):
         """Return the lane of this name, or None."""
         return self._known.by_key.get(key) or self._find("key", key)
 
-    def new_lane(self, key: str, origin: str) -> LaneRef:
-        """Return the lane of this name, made when there is none."""
+    def new_lane(self, key: str, origin: str, *, ordered: bool) -> LaneRef:
+        """Return the lane of this name, made when there is none; then it may be an ordered one."""
         if (found := self.lane(key)) is None:
             self.db.execute("INSERT INTO origins (name) VALUES (?) ON CONFLICT DO NOTHING", (origin,))
-            self.db.execute(_MAKE_LANE, (key, self.now, origin))
+            self.db.execute(_MAKE_LANE, (key, ordered, self.now, origin))
             found = self._find("key", key)
             assert found is not None
         return found
 
     def forget_lane(self, key: str) -> None:
-        """Forget a lane that was deleted."""
+        """Forget a lane that was deleted or changed."""
         self._known.forget(key)
 
     def lane_of(self, number: int) -> LaneRef:
@@ -66,7 +68,7 @@ class Transaction(Sums):
 
     def _find(self, column: str, value: str | int) -> LaneRef | None:
         row = self.db.execute(
-            f"SELECT l.id, l.key, o.id, o.name FROM lanes l JOIN origins o ON o.id = l.origin WHERE l.{column} = ?",  # noqa: S608 - one of two words of ours
+            f"SELECT l.id, l.key, o.id, o.name, l.ordered FROM lanes l JOIN origins o ON o.id = l.origin WHERE l.{column} = ?",  # noqa: S608 - one of two words of ours
             (value,),
         ).fetchone()
         return None if row is None else self._known.add(LaneRef(*row))
@@ -74,8 +76,7 @@ class Transaction(Sums):
     def write_counts(self) -> None:
         """Write the counts so far, for whoever reads them inside this transaction."""
         changed = self.take_counts()
-        every = [(*counts, sum(counts[: len(STATES)]), self.now, lane) for lane, counts in changed]
-        self.db.executemany(_COUNT, every)
+        self.db.executemany(_COUNT, [(*counts, self.now, lane) for lane, counts in changed])
         live: defaultdict[int, int] = defaultdict(int)
         for lane, (pending, retrying, *_) in changed:
             live[self.lane_of(lane).origin] += pending + retrying

@@ -16,6 +16,7 @@ from comity.testing.conformance.idle import Idle
 from comity.testing.conformance.keys import Keys
 from comity.testing.conformance.lanes import Lanes
 from comity.testing.conformance.life import Life
+from comity.testing.conformance.ordered import Ordered
 from comity.testing.conformance.reading import Reading
 from comity.testing.conformance.retention import Keeping
 from comity.testing.conformance.schedules import Schedules
@@ -25,5 +26,5 @@ from comity.testing.conformance.walk import Walk
 __all__ = ["Stage", "StoreConformance"]
 
 
-class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Schedules, Walk):
+class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Ordered, Schedules, Walk):
     """All of them."""
