@@ -272,6 +272,10 @@ TABLE: tuple[Setting, ...] = (
         text="How long failed deliveries are kept.",
     ),
     Setting(
+        name="disable_after", default="off", unit="D", group="worker", read=duration,
+        text="A lane is paused by itself when its attempts did nothing but fail for so long.",
+    ),
+    Setting(
         name="callback_secrets", default=None, unit="whsec_...", group="worker", read=_text, several=True, secret=True,
         text="What callbacks are signed with, the newest first; without it there are no callbacks.",
     ),

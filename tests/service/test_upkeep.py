@@ -13,7 +13,7 @@ from comity.service.rescuer import Rescuer
 from comity.store.records import Counts, Ended, NewDelivery, Query, Retention
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
-from tests.service.running import Failing, bench
+from tests.service.running import LIMIT, Failing, bench
 
 ORIGIN = "http://upstream.example"
 MISTAKE = ZeroDivisionError("a mistake of ours")
@@ -105,6 +105,21 @@ async def test_what_waits_beyond_its_deadline_fails_without_a_worker(kept):
     kept.ahead += 2 * NS
     await Rescuer(kept.store).round()
     assert (await kept.store.counts()).failed == 3
+
+
+async def test_a_lane_that_only_fails_is_paused_when_somebody_asked_for_that(tmp_path, caplog):
+    """The service tells of it, and leaves its receiver alone from then on."""
+    async with bench(tmp_path) as work:
+        first = await work.submit("/status/500", terms={"max_retries": 1, "backoff_ms": 100})
+        async with work.service(disable_after=0.01):
+            await work.end(first)
+            async with asyncio.timeout(LIMIT):
+                seen = 0
+                while not (await work.store.lane(work.upstream.url)).paused:
+                    await work.store.newer(seen)
+                    seen = await work.store.last_event()
+        lane = await work.store.lane(work.upstream.url)
+    assert f"the lane {lane.key} is paused: {lane.pause_reason}" in caplog.text
 
 
 # The service as a whole

@@ -205,6 +205,7 @@ def _service(store: Store, guard: Guard, vault: Vault, settings: Mapping[str, An
         timeout=None if settings["timeout"] is None else Timeout.of(settings["timeout"]),
         keep=sys.maxsize if settings["keep_body"] is None else settings["keep_body"],
         retention=_retention(settings),
+        disable_after=settings["disable_after"],
         drain=settings["drain"],
         hurried=stop.hurried,
     )

@@ -14,6 +14,7 @@ from comity.policy.timeouts import Timeout
 from comity.policy.units import NS
 from comity.service.callbacks import Callbacks
 from comity.service.capture import KEPT
+from comity.service.disabler import Disabler
 from comity.service.errand import PATIENCE, Setting
 from comity.service.guard import Guard
 from comity.service.pruner import Pruner
@@ -42,6 +43,7 @@ class Service:
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
         retention: how long things are kept.
+        disable_after: seconds of nothing but failures after which a lane is paused; None never does.
         drain: seconds that attempts under way have to end in when the block is left.
         hurried: cuts that short, when it is set.
         transport: what sends; the default one, with the guard.
@@ -67,6 +69,7 @@ class Service:
         keep: int = KEPT,
         patience: int = PATIENCE,
         retention: Retention | None = None,
+        disable_after: float | None = None,
         drain: float = 30.0,
         hurried: asyncio.Event | None = None,
         transport: Transport | None = None,
@@ -95,6 +98,8 @@ class Service:
             "scheduler": Scheduler(store).run,
             "callbacks": Callbacks(store, signed=signer is not None).run,
         }
+        if disable_after is not None:
+            self._upkeep["disabler"] = Disabler(store, disable_after).run
 
     async def __aenter__(self) -> Self:
         self._working = asyncio.create_task(Supervisor({"worker": self._work}).run(), name="worker")

@@ -175,6 +175,12 @@ class Store(Protocol):
         origin goes with its last lane, which stays as long as somebody owns the origin or it is paused, blocked or has a gap.
         """
 
+    async def disable(self, after: int, most: int = 500) -> list[Lane]:
+        """Pause up to `most` lanes whose attempts did nothing but fail for `after` ns, refusals by rate left out; return them.
+
+        Counted from the first failure since the last success to the last one, so a lane that is not used is not paused.
+        """
+
     # Schedules
 
     async def due_schedules(self, most: int = 500) -> DueSchedules:
@@ -227,7 +233,7 @@ class Store(Protocol):
     ) -> Lane | None:
         """Pause or resume a lane, set its limits, or put it in order; None leaves each as it is. Returns None: there is none.
 
-        A lane becomes ordered at once: what was claimed of it and not sent is taken back, and what is being sent ends first.
+        One that is resumed begins anew with the time for which it fails. A lane becomes ordered at once: what was claimed of it and not sent is taken back, and what is being sent ends first.
 
         Raises:
             OptionsError: it is to become ordered, and more than `MOST_IN_LINE` of it are alive.

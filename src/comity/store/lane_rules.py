@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from comity.errors import OptionsError
 from comity.store.base import MOST_IN_LINE
 from comity.store.records import Lane, NewDelivery
+
+_NS = 1_000_000_000
 
 
 class LaneChange(NamedTuple):
@@ -35,3 +38,8 @@ def overfull(lane: Lane) -> OptionsError | None:
         return None
     hint = f"{alive:,} deliveries are alive in it, and {MOST_IN_LINE:,} at most can be put in line; let it get shorter"
     return OptionsError("ordered", True, hint=hint)
+
+
+def why_paused(since: int) -> str:
+    """Return the reason of a lane that is paused as nothing but failures came of it since a time."""
+    return f"nothing but failures since {datetime.fromtimestamp(since // _NS, UTC):%Y-%m-%dT%H:%M:%SZ}"

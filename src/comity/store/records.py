@@ -369,11 +369,17 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A queue of deliveries to one origin; `ordered`: they are sent one after the other, the oldest first."""
+    """A queue of deliveries to one origin.
+
+    Args:
+        pause_reason: why it was paused by itself, or None.
+        ordered: they are sent one after the other, the oldest first.
+    """
 
     key: str
     origin: Origin
     paused: bool
+    pause_reason: str | None
     ordered: bool
     limits: bytes
     counts: Counts

@@ -15,6 +15,9 @@ Results = list[T | Exception]
 STATES = ("pending", "retrying", "completed", "failed", "cancelled")
 COUNTS = (*STATES, "ready", "held")
 _PLACE = {name: place for place, name in enumerate(COUNTS)}
+OK, FAILED = 1, 3
+"""Where these stand in a minute's sums."""
+
 _MINUTE_NS = 60_000_000_000
 
 

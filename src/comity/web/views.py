@@ -167,6 +167,7 @@ class LaneView(_View, frozen=True, kw_only=True):
     key: str
     origin: str
     paused: bool
+    pause_reason: Annotated[str | None, Meta(description="Why it was paused by itself.")]
     ordered: Annotated[bool, Meta(description="Its deliveries are sent one after the other, the oldest first.")]
     limits: dict[str, Any]
     origin_paused_until: Time | None
@@ -299,6 +300,7 @@ def lane(of: Lane, now: int) -> LaneView:
         key=of.key,
         origin=of.origin.name,
         paused=of.paused,
+        pause_reason=of.pause_reason,
         ordered=of.ordered,
         limits=msgspec.json.decode(of.limits or b"{}"),
         origin_paused_until=_ahead(of.origin.paused_until, now),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.errors import LeaseLost
-from comity.store.lane_rules import LaneChange, overfull
+from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.postgres.change import Change
 from comity.store.postgres.claims import let_go
 from comity.store.postgres.reading import filled, lane as read_lane
@@ -26,7 +26,13 @@ UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3 WHERE name = 
 """
 _CHANGE_LANE = """
 UPDATE lanes SET paused = coalesce($1, paused), limits = coalesce($2, limits),
+    pause_reason = CASE WHEN $1 IS NULL THEN pause_reason END,
+    failing_since = CASE WHEN $1 IS DISTINCT FROM false THEN failing_since END,
     emptied_at = CASE WHEN emptied_at IS NOT NULL THEN $3::bigint END WHERE key = $4 RETURNING id
+"""
+_FAILING = """
+SELECT id, key, failing_since FROM lanes WHERE failing_since IS NOT NULL AND NOT paused
+AND failing_since <= $1 AND failed_at - failing_since >= $2 LIMIT $3
 """
 
 
@@ -120,6 +126,23 @@ async def _order(transaction: Transaction, key: str, number: int, *, ordered: bo
             let_go(transaction, change, row, row.due_at)
         await change.save()
         await transaction.write_counts()
+
+
+async def disable(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[list[Lane]]:
+    """Pause for each call (after, most) lanes that did nothing but fail."""
+    db = transaction.db
+    results: Results[list[Lane]] = []
+    for after, most in calls:
+        if await db.fetch(_FAILING, transaction.now - after, after, 1):
+            await transaction.write_counts()
+        failing = await db.fetch(_FAILING, transaction.now - after, after, most)
+        for number, _, since in failing:
+            reason = why_paused(since)
+            await db.execute("UPDATE lanes SET paused = true, pause_reason = $1 WHERE id = $2", reason, number)
+            transaction.event("lane.paused", lane=number, note=reason)
+        found = [await read_lane(db, key) for _, key, _ in failing]
+        results.append([lane for lane in found if lane is not None])
+    return results
 
 
 async def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:

@@ -37,7 +37,7 @@ SELECT d.id::text, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.m
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.id = d.id
 """
 _LANE = f"""
-SELECT l.key, l.paused, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
+SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
     {", ".join(f"l.{name}" for name in COUNTS)}
 FROM lanes l JOIN origins o ON o.id = l.origin
 """  # noqa: S608 - names of ours
@@ -173,9 +173,11 @@ def filled(kind: type[S], row: Iterable[Any]) -> S:
 
 
 def _lane(row: Any) -> Lane:
-    key, paused, ordered, limits, *rest = row
+    key, paused, reason, ordered, limits, *rest = row
     origin, totals = filled(Origin, rest[:6]), filled(Counts, rest[6:])
-    return Lane(key=key, origin=origin, paused=paused, ordered=ordered, limits=limits, counts=totals)
+    return Lane(
+        key=key, origin=origin, paused=paused, pause_reason=reason, ordered=ordered, limits=limits, counts=totals
+    )
 
 
 def _matching(query: Query, cursor: str | None, most: int, *, ended: bool = False) -> tuple[str, list[object]]:

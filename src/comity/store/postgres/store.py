@@ -90,6 +90,7 @@ _ORDER: tuple[Handler[Any, Any], ...] = (
     leases.rescue,
     pruning.prune,
     origins.hold,
+    origins.disable,
     origins.disown,
     origins.change_lane,
     origins.unblock,
@@ -223,6 +224,9 @@ class PostgresStore:
 
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
         return await self._writer.do(pruning.prune, (retention, most))
+
+    async def disable(self, after: int, most: int = 500) -> list[Lane]:
+        return await self._writer.do(origins.disable, (after, most))
 
     async def due_schedules(self, most: int = 500) -> DueSchedules:
         return await self._read(scheduling.due, await self.now(), most)

@@ -35,8 +35,16 @@ UPDATE origins o SET live = o.live + x.live, wanted = o.live + x.live > 0 FROM (
 ) x WHERE o.id = x.origin
 """  # noqa: S608 - names of ours
 _MINUTE = """
-INSERT INTO minutes AS m SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-    $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+WITH v AS (
+    SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+        $9::bigint[], $10::bigint[])
+    v (lane, attempts, ok, refused, failed, answered, time_sum, time_min, time_max)
+), told AS (
+    UPDATE lanes l SET failing_since = CASE WHEN v.ok = 0 THEN coalesce(l.failing_since, $11) END,
+        failed_at = CASE WHEN v.ok = 0 THEN $11 ELSE l.failed_at END
+    FROM v WHERE l.id = v.lane AND CASE WHEN v.ok = 0 THEN v.failed > 0 ELSE l.failing_since IS NOT NULL END
+)
+INSERT INTO minutes AS m SELECT $1, v.* FROM v
 ON CONFLICT (began_at, lane) DO UPDATE SET
     attempts = m.attempts + excluded.attempts, ok = m.ok + excluded.ok, refused = m.refused + excluded.refused,
     failed = m.failed + excluded.failed, answered = m.answered + excluded.answered,
@@ -120,7 +128,8 @@ class Transaction(Sums):
         self._locked = True
         await self._write_changes()
         if self.minutes:
-            await self.db.execute(_MINUTE, self.minute, list(self.minutes), *columns(list(self.minutes.values())))
+            sums = columns(list(self.minutes.values()))
+            await self.db.execute(_MINUTE, self.minute, list(self.minutes), *sums, self.now)
         await self.db.execute(_EVENT, last - len(self.events), self.events)
         return last
 

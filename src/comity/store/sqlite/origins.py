@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.errors import LeaseLost
-from comity.store.lane_rules import LaneChange, overfull
+from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.records import Lane, Lease, Origin
 from comity.store.row import CLAIMED
 from comity.store.sqlite.change import Change
@@ -19,6 +19,16 @@ _OWN = """
 UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN (
     SELECT id FROM origins INDEXED BY origins_free WHERE lease IS NULL AND live > 0 ORDER BY id LIMIT ?
 ) RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
+"""
+_CHANGE_LANE = """
+UPDATE lanes SET paused = coalesce(?1, paused), limits = coalesce(?2, limits),
+    pause_reason = CASE WHEN ?1 IS NULL THEN pause_reason END,
+    failing_since = CASE WHEN ?1 = 0 THEN NULL ELSE failing_since END,
+    emptied_at = CASE WHEN emptied_at IS NOT NULL THEN ?3 END WHERE key = ?4
+"""
+_FAILING = """
+SELECT id, key, failing_since FROM lanes INDEXED BY lanes_failing WHERE failing_since IS NOT NULL AND paused = 0
+AND failing_since <= ? AND failed_at - failing_since >= ? LIMIT ?
 """
 
 
@@ -83,11 +93,7 @@ def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Results[La
             results.append(error)
             continue
         if before is not None:
-            transaction.db.execute(
-                "UPDATE lanes SET paused = coalesce(?, paused), limits = coalesce(?, limits), "
-                "emptied_at = CASE WHEN emptied_at IS NOT NULL THEN ? END WHERE key = ?",
-                (paused, limits, transaction.now, key),
-            )
+            transaction.db.execute(_CHANGE_LANE, (paused, limits, transaction.now, key))
             found = transaction.lane(key)
             assert found is not None
             number = found.id
@@ -118,6 +124,22 @@ def _order(transaction: Transaction, key: str, number: int, *, ordered: bool) ->
             let_go(transaction, row, row.due_at)
         change.save()
         transaction.write_counts()
+
+
+def disable(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[list[Lane]]:
+    """Pause for each call (after, most) lanes that did nothing but fail."""
+    db = transaction.db
+    results: Results[list[Lane]] = []
+    for after, most in calls:
+        failing = db.execute(_FAILING, (transaction.now - after, after, most)).fetchall()
+        for number, _, since in failing:
+            reason = why_paused(since)
+            db.execute("UPDATE lanes SET paused = 1, pause_reason = ? WHERE id = ?", (reason, number))
+            transaction.event("lane.paused", lane=number, note=reason)
+        transaction.write_counts()
+        found = [read_lane(db, key) for _, key, _ in failing]
+        results.append([lane for lane in found if lane is not None])
+    return results
 
 
 def unblock(transaction: Transaction, calls: list[str]) -> Results[Lane | None]:

@@ -41,7 +41,7 @@ SELECT d.id, d.state, d.phase = 4, d.cancelling, l.key, d.method, d.url, p.optio
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.n = d.n
 """
 _LANE = f"""
-SELECT l.key, l.paused, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
+SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
     {", ".join(f"l.{name}" for name in COUNTS)}
 FROM lanes l JOIN origins o ON o.id = l.origin
 """  # noqa: S608 - names of ours
@@ -206,9 +206,17 @@ def _delivery(row: Sequence[Any]) -> Delivery:
 
 
 def _lane(row: Sequence[Any]) -> Lane:
-    key, paused, ordered, limits, *rest = row
+    key, paused, reason, ordered, limits, *rest = row
     origin, totals = _filled(Origin, rest[:6]), _filled(Counts, rest[6:])
-    return Lane(key=key, origin=origin, paused=bool(paused), ordered=bool(ordered), limits=limits, counts=totals)
+    return Lane(
+        key=key,
+        origin=origin,
+        paused=bool(paused),
+        pause_reason=reason,
+        ordered=bool(ordered),
+        limits=limits,
+        counts=totals,
+    )
 
 
 def _place(cursor: str) -> int:

@@ -162,6 +162,9 @@ class SqliteStore:
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
         return await self._writer.do(pruning.prune, (retention, most))
 
+    async def disable(self, after: int, most: int = 500) -> list[Lane]:
+        return await self._writer.do(origins.disable, (after, most))
+
     async def due_schedules(self, most: int = 500) -> DueSchedules:
         return await self._read(scheduling.due, self._clock(), most)
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections import defaultdict
 
 from comity.store.ids import Ids
-from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
+from comity.store.sums import COUNTS, FAILED, OK, STATES, Known, LaneRef, Sums
 
 _COUNT = f"""
 UPDATE lanes SET {", ".join(f"{name} = {name} + ?{place}" for place, name in enumerate(COUNTS, 1))},
@@ -26,6 +26,8 @@ ON CONFLICT (began_at, lane) DO UPDATE SET
     time_min = min(coalesce(time_min, excluded.time_min), coalesce(excluded.time_min, time_min)),
     time_max = max(coalesce(time_max, excluded.time_max), coalesce(excluded.time_max, time_max))
 """
+_SUCCEEDED = "UPDATE lanes SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL"
+_FAILED = "UPDATE lanes SET failing_since = coalesce(failing_since, ?1), failed_at = ?1 WHERE id = ?2"
 
 
 class Transaction(Sums):
@@ -86,5 +88,8 @@ class Transaction(Sums):
         """Write all that was summed up; return whether there were events."""
         self.write_counts()
         self.db.executemany(_MINUTE, [(self.minute, lane, *sums) for lane, sums in self.minutes.items()])
+        self.db.executemany(_SUCCEEDED, [(lane,) for lane, sums in self.minutes.items() if sums[OK]])
+        failing = [(self.now, lane) for lane, sums in self.minutes.items() if sums[FAILED] and not sums[OK]]
+        self.db.executemany(_FAILED, failing)
         self.db.executemany(_EVENT, self.events)
         return bool(self.events)

@@ -11,6 +11,7 @@ A subclass gives the fixture `stage`; pytest does the rest, with asynchronous te
 from __future__ import annotations
 
 from comity.testing.conformance.crashes import Crashes
+from comity.testing.conformance.failing import Failing
 from comity.testing.conformance.fences import Fences
 from comity.testing.conformance.idle import Idle
 from comity.testing.conformance.keys import Keys
@@ -26,5 +27,5 @@ from comity.testing.conformance.walk import Walk
 __all__ = ["Stage", "StoreConformance"]
 
 
-class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Ordered, Schedules, Walk):
+class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Ordered, Failing, Schedules, Walk):
     """All of them."""
