@@ -13,10 +13,9 @@ from comity.service.guard import Guard
 from comity.store.records import Answer, Ended
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
-from comity.web.app import create_app
 from comity.web.feed import Feed
-from comity.web.server import serving
 from comity.web.shared import Room, Shared
+from comity.web.stack import stacked
 
 PLAIN = {"url": "https://api.example/x", "method": "GET"}
 LANE = "https://api.example"
@@ -104,10 +103,7 @@ async def staged(path, *, most=None, wrap=lambda store: store, allow=(), **optio
     async with AsyncExitStack() as opened:
         store = wrap(SqliteStore(path / "s.db", clock=clock))
         opened.push_async_callback(store.close)
-        feed = await opened.enter_async_context(Feed(store))
-        service = Shared(store=store, guard=Guard(allow=allow), feed=feed, room=Room(store, most), **options)
-        url = await opened.enter_async_context(
-            serving(create_app(service), host="127.0.0.1", port=0, before_end=feed.stop)
-        )
+        service = Shared(store=store, guard=Guard(allow=allow), feed=Feed(store), room=Room(store, most), **options)
+        url = await opened.enter_async_context(stacked(service))
         session = await opened.enter_async_context(aiohttp.ClientSession())
         yield Api(url, session, store, service, clock)

@@ -100,20 +100,17 @@ async def _service(folder: Path) -> AsyncIterator[str]:
     from comity.service.service import Service
     from comity.store.sqlite.migrations import migrate
     from comity.store.sqlite.store import SqliteStore
-    from comity.web.app import create_app
     from comity.web.feed import Feed
-    from comity.web.server import serving
     from comity.web.shared import Room, Shared
+    from comity.web.stack import stacked
 
     guard = Guard(allow=["127.0.0.0/8"])
     migrate(folder / "demo.sqlite")
     async with AsyncExitStack() as opened:
         store = SqliteStore(folder / "demo.sqlite")
         opened.push_async_callback(store.close)
-        await opened.enter_async_context(Service(store, guard=guard))
-        feed = await opened.enter_async_context(Feed(store))
-        app = create_app(Shared(store=store, guard=guard, feed=feed, room=Room(store, None)))
-        yield await opened.enter_async_context(serving(app, host="127.0.0.1", port=0, before_end=feed.stop))
+        shared = Shared(store=store, guard=guard, feed=Feed(store), room=Room(store, None))
+        yield await opened.enter_async_context(stacked(shared, Service(store, guard=guard)))
 
 
 async def _follow(service: AsyncServiceClient, names: Mapping[str, str], ends: dict[str, dict[str, Any]]) -> None:

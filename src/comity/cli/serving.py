@@ -133,22 +133,18 @@ def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: 
 
 
 async def _serve(settings: Mapping[str, Any]) -> None:
-    from comity.web.app import create_app
     from comity.web.feed import Feed
-    from comity.web.server import serving
     from comity.web.shared import Room, Shared
+    from comity.web.stack import stacked
 
     tokens, guard, policies, stop = tokens_of(settings), guard_of(settings), policies_of(settings), _Stop()
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
-        feed = await opened.enter_async_context(Feed(store))
-        # The API is left first: what it took in meanwhile is on the disk, and the worker has time for what is on the way.
         vault = vault_of(settings)
-        service = await opened.enter_async_context(_service(store, guard, vault, settings, stop))
         shared = Shared(
             store=store,
             guard=guard,
-            feed=feed,
+            feed=Feed(store),
             room=Room(store, settings["max_queue"]),
             policies=policies,
             vault=vault,
@@ -157,8 +153,8 @@ async def _serve(settings: Mapping[str, Any]) -> None:
             max_body=settings["max_request"] or sys.maxsize,
             retention=_retention(settings),
         )
-        app = create_app(shared)
-        where = serving(app, host=settings["host"], port=settings["port"], before_end=feed.stop, hurried=stop.hurried)
+        service = _service(store, guard, vault, settings, stop)
+        where = stacked(shared, service, host=settings["host"], port=settings["port"], hurried=stop.hurried)
         url = await opened.enter_async_context(where)
         # Flushed: who started this process reads the line through a pipe before sending anything.
         print(json.dumps({"url": url, "port": int(url.rpartition(":")[2])}), flush=True)
