@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import TypedDict
 
 import msgspec
@@ -22,6 +22,7 @@ from comity.errors import OptionsError, StoreError
 from comity.policy.host_rules import HostRules
 from comity.policy.memory import HostMemory, recall
 from comity.policy.options import Policy
+from comity.policy.units import NS
 from comity.service.limits import Limits
 from comity.service.log import log
 from comity.service.turn import UNLIMITED, lane_gate
@@ -33,6 +34,10 @@ class _News(TypedDict):
     pause: int
     block: int
     gap: int
+
+
+_BEYOND = 2 * NS
+"""So often a worker takes what others leave alone though it has its share: one that is full or dead looks for none."""
 
 
 class OwnedOrigin:
@@ -103,7 +108,8 @@ class Origins:
     ) -> None:
         self._store, self._rules, self._clock, self._draw = store, rules, clock, draw
         self._owned: dict[str, OwnedOrigin] = {}
-        self._lanes: dict[str, Gate | None] = {}
+        self._lanes: dict[str, dict[str, Gate | None]] = {}  # by origin
+        self._beyond_at = clock.now() + _BEYOND
         self._taken: list[Origin] = []  # whose limiters have not begun
         self._left: set[str] = set()  # of which the store does not know yet that they were given up
         self._loading = asyncio.Lock()
@@ -121,7 +127,7 @@ class Origins:
     async def own(self, lease: Lease, most: int) -> None:
         """Take up to `most` origins more, and begin their limiters; what a store that was away kept from its end comes first."""
         await self._disown(lease)
-        self._taken += await self._store.own(lease, most)
+        self._taken += await self._store.own(lease, most, self._beyond())
         while self._taken:
             self._owned[self._taken[-1].name] = await self._begin(self._taken[-1])
             self._taken.pop()
@@ -133,11 +139,12 @@ class Origins:
         """
         if key == origin:
             return None
-        if key not in self._lanes:
+        gates = self._lanes.setdefault(origin, {})
+        if key not in gates:
             async with self._loading:
-                if key not in self._lanes:
-                    self._lanes[key] = await self._lane_gate(key, origin)
-        return self._lanes[key]
+                if key not in gates:
+                    gates[key] = await self._lane_gate(key, origin)
+        return gates[key]
 
     async def reload(self, lane: str, clear: Callable[[], Awaitable[None]]) -> None:
         """Take over the limits that were set for a lane; what is under way ends under the old ones.
@@ -149,10 +156,13 @@ class Origins:
         """
         async with self._loading:
             await clear()
-            self._lanes.pop(lane, None)
+            for gates in self._lanes.values():
+                gates.pop(lane, None)
             found = await self._store.lane(lane) if lane in self._owned else None
             if found is not None:
-                self._owned[lane] = await self._begin(found.origin)
+                begun = await self._begin(found.origin)
+                if lane in self._owned:  # not given up meanwhile
+                    self._owned[lane] = begun
 
     def lift(self, name: str) -> None:
         """End pause and block of an origin, if it is owned."""
@@ -177,12 +187,44 @@ class Origins:
     async def leave(self, lease: Lease, busy: Container[str]) -> None:
         """Give up the origins that have nothing to remember, but for the `busy` ones."""
         now = self._clock.now()
-        idle = [name for name, owned in self._owned.items() if name not in busy and owned.idle(now)]
-        self._lanes = {key: gate for key, gate in self._lanes.items() if gate is not None and not gate.core.idle(now)}
-        for name in idle:
+        for gates in self._lanes.values():
+            for key in [key for key, gate in gates.items() if gate is None or gate.core.idle(now)]:
+                del gates[key]
+        await self._release(lease, [name for name, each in self._owned.items() if name not in busy and each.idle(now)])
+
+    async def share(self, lease: Lease, busy: Mapping[str, int]) -> list[str]:
+        """Give up what is over the fair share, so that another worker can have it; return what that was.
+
+        An origin that was given up is owned by nobody until what is under way there has ended. What is a little over the
+        share stays, as a change of hands costs more than it brings.
+
+        Args:
+            lease: the worker's.
+            busy: how many deliveries it holds, by origin; those with the fewest are given up.
+        """
+        found = await self._store.share(lease)
+        over = found.owned - found.fair
+        if over <= found.fair // 4:
+            return []
+        now = self._clock.now()
+        least = sorted(self._owned, key=lambda name: (busy.get(name, 0), not self._owned[name].idle(now)))
+        await self._release(lease, least[:over])
+        return least[:over]
+
+    async def _release(self, lease: Lease, names: Sequence[str]) -> None:
+        for name in names:
             del self._owned[name]
-        self._left.update(idle)
+            self._lanes.pop(name, None)  # others may send there before it comes back
+        self._left.update(names)
         await self._disown(lease)
+
+    def _beyond(self) -> int:
+        """Return how many origins to take over the fair share: now and then some, for a worker that cannot take its own."""
+        now = self._clock.now()
+        if now < self._beyond_at:
+            return 0
+        self._beyond_at = now + _BEYOND
+        return 1 + len(self._owned) // 4
 
     async def _disown(self, lease: Lease) -> None:
         if names := sorted(self._left):

@@ -61,6 +61,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             `AsyncClient`. Each origin has limits of its own, though, and there are none for parts of a host.
         poll: how often it looks for work when nothing tells it of any.
         sweep: how often it gives up origins that have nothing to do.
+        balance: how often it gives up origins beyond its fair share.
     """
 
     slots: int = 100
@@ -69,6 +70,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     hosts: Mapping[str, PolicyGiven] = {}
     poll: int = NS
     sweep: int = 60 * NS
+    balance: int = 10 * NS
 
     def __post_init__(self) -> None:
         for key in self.hosts:
@@ -197,7 +199,9 @@ class Worker:
         """Do everything that hangs on one lease."""
         try:
             async with asyncio.TaskGroup() as parts:
-                others = [parts.create_task(part()) for part in (self._heartbeat, self._watch, self._sweep)]
+                others = [
+                    parts.create_task(part()) for part in (self._heartbeat, self._watch, self._sweep, self._balance)
+                ]
                 await self._claim()
                 await self._drain()
                 for other in others:
@@ -326,8 +330,24 @@ class Worker:
         """Give up origins that have nothing to do."""
         while True:
             await asyncio.sleep(self._options.sweep / NS)
-            busy = Counter(errand.claim.origin for errand in self._errands.values())
             try:
-                await self._origins.leave(self._standing()[0], busy)
+                await self._origins.leave(self._standing()[0], self._busy())
             except StoreError as error:
                 self._outage.bear(error)
+
+    async def _balance(self) -> None:
+        """Give up origins of which others have too few."""
+        while True:
+            await asyncio.sleep(self._options.balance / NS)
+            try:
+                given_up = await self._origins.share(self._standing()[0], self._busy())
+            except StoreError as error:
+                self._outage.bear(error)
+                continue
+            for origin in given_up:
+                await self._call_back(origin)
+            if given_up:
+                log.info("worker %s left %d origins to others", self._name, len(given_up))
+
+    def _busy(self) -> Counter[str]:
+        return Counter(errand.claim.origin for errand in self._errands.values())

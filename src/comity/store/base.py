@@ -39,6 +39,7 @@ from comity.store.records import (
     Replayed,
     Rescued,
     Retention,
+    Share,
     Start,
     Submitted,
 )
@@ -93,17 +94,31 @@ class Store(Protocol):
     async def resign(self, lease: Lease) -> None:
         """End a lease at once: what was not sent is ready again, what was being sent is treated as by `rescue`."""
 
-    async def own(self, lease: Lease, most: int) -> list[Origin]:
+    async def own(self, lease: Lease, most: int, beyond: int = 0) -> list[Origin]:
         """Take up to `most` origins that have live deliveries and no owner; return those that were taken.
 
-        Whoever owns an origin applies its limits, after taking over pause, block, gap and `starts`.
+        Whoever owns an origin applies its limits, after taking over pause, block, gap and `starts`. One of which an
+        attempt of its last owner is still under way is therefore not to be had before that has ended.
+
+        A caller that is cancelled gets nothing: what was taken for it is left to others.
+
+        Args:
+            lease: whose they become.
+            most: how many at a time.
+            beyond: so many the lease may own over its fair share, see `share`.
 
         Raises:
             LeaseLost: the lease was rescued.
         """
 
+    async def share(self, lease: Lease) -> Share:
+        """Return how many origins a lease owns, and how many are its fair share."""
+
     async def disown(self, lease: Lease, origins: Sequence[str]) -> None:
-        """Leave origins to others: their claims that were not sent are ready again. Those of other owners are left out."""
+        """Leave origins to others: their claims that were not sent are ready again. Those of other owners are left out.
+
+        What is under way ends as the worker's that sends it.
+        """
 
     async def starts(self, origin: str, since: int) -> list[Start]:
         """Return the sends to an origin that began or were answered after `since`, in order of their start.
@@ -116,8 +131,10 @@ class Store(Protocol):
     ) -> None:
         """Write down what the owner learned: `pause` and `block` ns from now (0: none), and the gap; `why` is for its event.
 
+        Who left an origin may still say what ended afterwards taught, as long as nobody else has it.
+
         Raises:
-            LeaseLost: the origin is not this lease's.
+            LeaseLost: the origin is another lease's, or the lease was rescued.
         """
 
     async def claim(self, lease: Lease, free: int) -> Claimed:

@@ -368,6 +368,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gap: int
 
 
+class Share(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How many origins with live deliveries a lease owns, and how many are its fair share: all of them, by the leases that last."""
+
+    owned: int
+    fair: int
+
+
 class Lane(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A queue of deliveries to one origin.
 

@@ -8,21 +8,23 @@ from comity.errors import LeaseLost
 from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.postgres.change import Change
 from comity.store.postgres.claims import let_go
-from comity.store.postgres.reading import filled, lane as read_lane
+from comity.store.postgres.reading import filled, lane as read_lane, share
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Lane, Lease, Origin
 from comity.store.sums import Results
 
-_FREE = "SELECT id FROM origins WHERE lease IS NULL AND wanted ORDER BY id LIMIT $1"
-_LOOK = """
-SELECT EXISTS (SELECT FROM leases WHERE id = $1), EXISTS (SELECT FROM origins WHERE lease IS NULL AND wanted)
+_FREE = """
+SELECT o.id FROM origins o WHERE o.lease IS NULL AND o.wanted
+    AND NOT EXISTS (SELECT FROM lanes l WHERE l.origin = o.id AND l.held > 0) ORDER BY o.id LIMIT $1
 """
+_LOOK = f"SELECT EXISTS (SELECT FROM leases WHERE id = $2), EXISTS ({_FREE}), (SELECT count(*) FROM leases)"  # noqa: S608 - texts of ours
 _OWN = f"""
 UPDATE origins o SET lease = $2, epoch = epoch + 1 FROM ({_FREE}) f WHERE o.id = f.id
 RETURNING o.id, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap
 """  # noqa: S608 - texts of ours
 _HOLD = """
-UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3 WHERE name = $4 AND lease = $5 RETURNING id
+UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3
+WHERE name = $4 AND coalesce(lease = $5, EXISTS (SELECT FROM leases WHERE id = $5)) RETURNING id
 """
 _CHANGE_LANE = """
 UPDATE lanes SET paused = coalesce($1, paused), limits = coalesce($2, limits),
@@ -36,11 +38,11 @@ AND failing_since <= $1 AND failed_at - failing_since >= $2 LIMIT $3
 """
 
 
-async def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[list[Origin]]:
-    """Take origins for each call (lease, most)."""
+async def own(transaction: Transaction, calls: list[tuple[Lease, int, int]]) -> Results[list[Origin]]:
+    """Take origins for each call (lease, most, beyond)."""
     results: Results[list[Origin]] = []
-    for lease, most in calls:
-        holds, free = await transaction.db.fetchrow(_LOOK, lease.id)
+    for lease, most, beyond in calls:
+        holds, free, leases = await transaction.db.fetchrow(_LOOK, 1, lease.id)
         if not holds:
             results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
             continue
@@ -49,7 +51,11 @@ async def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Resul
             results.append([])
             continue
         await transaction.write_counts()
-        rows = await transaction.db.fetch(_OWN, most, lease.id)
+        allowed = most
+        if leases > 1:
+            found = await share(transaction.db, lease.id)
+            allowed = min(most, max(0, found.fair - found.owned + beyond))
+        rows = await transaction.db.fetch(_OWN, allowed, lease.id)
         for row in rows:
             transaction.event("origin.owned", origin=row[0], note=lease.worker)
         results.append([filled(Origin, list(row)[1:]) for row in rows])

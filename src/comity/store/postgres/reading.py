@@ -24,6 +24,7 @@ from comity.store.records import (
     Page,
     Payload,
     Query,
+    Share,
     Start,
 )
 from comity.store.sums import COUNTS
@@ -54,6 +55,12 @@ UNION ALL
 SELECT attempts, began_at, began_at - idle_since, NULL, 'maybe', NULL, NULL, NULL, NULL, NULL, '{}', 'sending'
 FROM deliveries WHERE id = $1 AND began_at IS NOT NULL
 ORDER BY 1
+"""
+_SHARE = """
+SELECT count(*) FILTER (WHERE lease = $1), count(*), (SELECT count(*) FROM leases) FROM (
+    SELECT lease FROM origins WHERE lease IS NOT NULL AND wanted
+    UNION ALL SELECT lease FROM origins WHERE lease IS NULL AND wanted
+) o
 """
 _STARTS = """
 SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at), a.cost
@@ -160,6 +167,12 @@ async def last_event(db: Any) -> int:
     """Return the number of the newest event."""
     last: int = await db.fetchval("SELECT seq FROM store")
     return last
+
+
+async def share(db: Any, lease: int) -> Share:
+    """Return what a lease owns of the origins that have something to do, and what would be fair."""
+    owned, wanted, leases = await db.fetchrow(_SHARE, lease)
+    return Share(owned=owned, fair=-(-wanted // max(1, leases)))
 
 
 async def starts(db: Any, origin: str, since: int, now: int) -> list[Start]:

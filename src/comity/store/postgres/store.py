@@ -7,6 +7,7 @@ and hears of events.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import asyncpg
@@ -58,6 +59,7 @@ from comity.store.records import (
     Replayed,
     Rescued,
     Retention,
+    Share,
     Start,
     Submitted,
 )
@@ -190,8 +192,11 @@ class PostgresStore:
     async def resign(self, lease: Lease) -> None:
         await self._writer.do(leases.resign, lease)
 
-    async def own(self, lease: Lease, most: int) -> list[Origin]:
-        return await self._writer.do(origins.own, (lease, most))
+    async def own(self, lease: Lease, most: int, beyond: int = 0) -> list[Origin]:
+        return await self._writer.do(origins.own, (lease, most, beyond), partial(_nobody_owns, lease))
+
+    async def share(self, lease: Lease) -> Share:
+        return await self._read(reading.share, lease.id)
 
     async def disown(self, lease: Lease, origins: Sequence[str]) -> None:
         await self._writer.do(disown, (lease, origins))
@@ -333,6 +338,10 @@ class PostgresStore:
 async def _now(db: Any) -> int:
     now: int = await db.fetchval(NOW)
     return now
+
+
+def _nobody_owns(lease: Lease, taken: list[Origin]) -> Work:
+    return Work(disown, (lease, [each.name for each in taken]))
 
 
 def _nobody_wants(claimed: Claimed) -> Work:

@@ -11,14 +11,13 @@ from comity.store.row import CLAIMED
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.claims import let_go
 from comity.store.sqlite.leases import holds
-from comity.store.sqlite.reading import lane as read_lane
+from comity.store.sqlite.reading import lane as read_lane, share
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 
-_OWN = """
-UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN (
-    SELECT id FROM origins INDEXED BY origins_free WHERE lease IS NULL AND live > 0 ORDER BY id LIMIT ?
-) RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
+_FREE = """
+SELECT o.id FROM origins o INDEXED BY origins_free WHERE o.lease IS NULL AND o.live > 0
+    AND NOT EXISTS (SELECT 1 FROM lanes l WHERE l.origin = o.id AND l.held > 0) ORDER BY o.id LIMIT ?
 """
 _CHANGE_LANE = """
 UPDATE lanes SET paused = coalesce(?1, paused), limits = coalesce(?2, limits),
@@ -30,21 +29,37 @@ _FAILING = """
 SELECT id, key, failing_since FROM lanes INDEXED BY lanes_failing WHERE failing_since IS NOT NULL AND paused = 0
 AND failing_since <= ? AND failed_at - failing_since >= ? LIMIT ?
 """
+_LOOK = f"SELECT EXISTS ({_FREE}), (SELECT count(*) FROM leases)"  # noqa: S608 - texts of ours
+_OWN = f"""
+UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN ({_FREE})
+RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
+"""  # noqa: S608 - texts of ours
 
 
-def own(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[list[Origin]]:
-    """Take origins for each call (lease, most)."""
+def own(transaction: Transaction, calls: list[tuple[Lease, int, int]]) -> Results[list[Origin]]:
+    """Take origins for each call (lease, most, beyond)."""
     results: Results[list[Origin]] = []
     transaction.write_counts()
-    for lease, most in calls:
+    for lease, most, beyond in calls:
         if not holds(transaction, lease.id):
             results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
             continue
-        rows = transaction.db.execute(_OWN, (lease.id, most)).fetchall()
+        rows = []
+        if (allowed := _allowed(transaction, lease, most, beyond)) > 0:
+            rows = transaction.db.execute(_OWN, (lease.id, allowed)).fetchall()
         for row in rows:
             transaction.event("origin.owned", origin=row[0], note=lease.worker)
         results.append([Origin(**dict(zip(Origin.__struct_fields__, row[1:], strict=True))) for row in rows])
     return results
+
+
+def _allowed(transaction: Transaction, lease: Lease, most: int, beyond: int) -> int:
+    """Return how many of the free origins a lease may take; mostly there is none, and nothing to count."""
+    free, leases = transaction.db.execute(_LOOK, (1,)).fetchone()
+    if not free or leases == 1:
+        return most if free else 0
+    found = share(transaction.db, lease.id)
+    return min(most, found.fair - found.owned + beyond)
 
 
 def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str]]]) -> Results[None]:
@@ -71,7 +86,8 @@ def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, 
     for lease, name, pause, block, gap, why in calls:
         paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
         found = transaction.db.execute(
-            "UPDATE origins SET paused_until = ?, blocked_until = ?, gap = ? WHERE name = ? AND lease = ? RETURNING id",
+            "UPDATE origins SET paused_until = ?1, blocked_until = ?2, gap = ?3 WHERE name = ?4 AND "
+            "coalesce(lease = ?5, EXISTS (SELECT 1 FROM leases WHERE id = ?5)) RETURNING id",
             (paused_until, blocked_until, gap, name, lease.id),
         ).fetchone()
         if found is None:

@@ -26,6 +26,7 @@ from comity.store.records import (
     Page,
     Payload,
     Query,
+    Share,
     Start,
 )
 from comity.store.sums import COUNTS
@@ -62,6 +63,12 @@ UNION ALL
 SELECT ?1, ?1, a.cost FROM deliveries d INDEXED BY deliveries_held JOIN attempts a ON a.n = d.n AND a.number = d.attempts
 JOIN origins o ON o.id = a.origin WHERE d.lease IS NOT NULL AND d.phase = 4 AND o.name = ?2
 ORDER BY began
+"""
+_SHARE = """
+SELECT count(*) FILTER (WHERE lease = ?), count(*), (SELECT count(*) FROM leases) FROM (
+    SELECT lease FROM origins INDEXED BY origins_owned WHERE lease IS NOT NULL AND live > 0
+    UNION ALL SELECT lease FROM origins INDEXED BY origins_free WHERE lease IS NULL AND live > 0
+)
 """
 _FROM = "(SELECT n FROM deliveries WHERE id >= ? ORDER BY id LIMIT 1)"
 
@@ -188,6 +195,12 @@ def _index(state: str | None, query: Query) -> str:
     if query.lane is not None:
         return "INDEXED BY deliveries_lane"
     return "INDEXED BY deliveries_state" if query.reason is None else "INDEXED BY deliveries_reason"
+
+
+def share(db: sqlite3.Connection, lease: int) -> Share:
+    """Return what a lease owns of the origins that have something to do, and what would be fair."""
+    owned, wanted, leases = db.execute(_SHARE, (lease,)).fetchone()
+    return Share(owned=owned, fair=-(-wanted // max(1, leases)))
 
 
 def _of(db: sqlite3.Connection, select: str, number: str) -> tuple[Any, ...] | None:

@@ -11,6 +11,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Concatenate, ParamSpec, TypeVar
@@ -41,6 +42,7 @@ from comity.store.records import (
     Replayed,
     Rescued,
     Retention,
+    Share,
     Start,
     Submitted,
 )
@@ -127,8 +129,11 @@ class SqliteStore:
     async def resign(self, lease: Lease) -> None:
         await self._writer.do(leases.resign, lease)
 
-    async def own(self, lease: Lease, most: int) -> list[Origin]:
-        return await self._writer.do(origins.own, (lease, most))
+    async def own(self, lease: Lease, most: int, beyond: int = 0) -> list[Origin]:
+        return await self._writer.do(origins.own, (lease, most, beyond), partial(_nobody_owns, lease))
+
+    async def share(self, lease: Lease) -> Share:
+        return await self._read(reading.share, lease.id)
 
     async def disown(self, lease: Lease, origins: Sequence[str]) -> None:
         await self._writer.do(disown, (lease, origins))
@@ -283,6 +288,10 @@ class SqliteStore:
         db.execute("PRAGMA query_only=ON")
         db.execute("PRAGMA wal_autocheckpoint=0")
         return db
+
+
+def _nobody_owns(lease: Lease, taken: list[Origin]) -> Work:
+    return Work(disown, (lease, [each.name for each in taken]))
 
 
 def _nobody_wants(claimed: Claimed) -> Work:

@@ -18,6 +18,7 @@ from comity.testing.conformance.keys import Keys
 from comity.testing.conformance.lanes import Lanes
 from comity.testing.conformance.life import Life
 from comity.testing.conformance.ordered import Ordered
+from comity.testing.conformance.owners import Owners
 from comity.testing.conformance.reading import Reading
 from comity.testing.conformance.retention import Keeping
 from comity.testing.conformance.schedules import Schedules
@@ -27,5 +28,7 @@ from comity.testing.conformance.walk import Walk
 __all__ = ["Stage", "StoreConformance"]
 
 
-class StoreConformance(Life, Keys, Fences, Lanes, Crashes, Reading, Keeping, Idle, Ordered, Failing, Schedules, Walk):
+class StoreConformance(
+    Life, Keys, Fences, Lanes, Owners, Crashes, Reading, Keeping, Idle, Ordered, Failing, Schedules, Walk
+):
     """All of them."""
