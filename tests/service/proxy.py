@@ -17,6 +17,9 @@ class Proxy:
         self._parts = urlsplit(url)
         self._port, self._server = 0, None
         self._open = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._word, self.swallowed = None, asyncio.Event()
 
     @property
     def url(self):
@@ -36,10 +39,22 @@ class Proxy:
 
     async def cut(self):
         """End every connection, and refuse others."""
+        self.thaw()
         self._server.close()
         for writer in list(self._open):
             writer.transport.abort()
         await self._server.wait_closed()
+
+    def freeze(self):
+        """Let nothing through until `thaw`, and end nothing."""
+        self._flows.clear()
+
+    def swallow(self, word):
+        """Let nothing through behind the next message with this word in it; `swallowed` says that it has passed."""
+        self._word = word
+
+    def thaw(self):
+        self._flows.set()
 
     async def _pass_on(self, reader, writer):
         far_reader, far_writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
@@ -55,6 +70,11 @@ class Proxy:
     async def _pipe(self, source, target, both):
         try:
             while data := await source.read(65_536):
+                await self._flows.wait()
+                if self._word is not None and self._word in data:
+                    self._word = None
+                    self.freeze()
+                    self.swallowed.set()
                 target.write(data)
                 await target.drain()
         except OSError:

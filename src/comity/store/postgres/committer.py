@@ -96,6 +96,7 @@ class Committer:
             try:
                 return await self._transact(works)
             except _InDoubt as doubt:
+                self._known.clear()  # of what was seen there nothing may be committed
                 self._drop()  # it may still stand there with a question of which nobody reads the answer
                 return [self._doubted(work, result) for work, result in zip(works, doubt.results, strict=True)]
             except Exception as error:  # noqa: BLE001 - whatever it is concerns its caller, and not those who come later

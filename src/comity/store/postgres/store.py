@@ -6,6 +6,7 @@ and hears of events.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -174,7 +175,9 @@ class PostgresStore:
             self._closed = True
             await self._writer.close()
             await self._news.close()
-            await self._pool.close()
+            with contextlib.suppress(*DRIVER):  # a server that says nothing does not hear a farewell either
+                await self._pool.close()
+            self._pool.terminate()
 
     async def facts(self) -> doctor.Facts:
         """Return what a doctor asks about the database."""

@@ -35,6 +35,7 @@ class Writer(Works):
 
     def __init__(self, rules: Rules) -> None:
         self._waiting: deque[Work] = deque()
+        self._owed: list[Work] = []  # what is to be undone, when the database is back
         self._closing = False
         self._hands = [_Hand(Committer(rules, self._waiting.appendleft)) for _ in range(CONNECTIONS)]
         self._tasks = [asyncio.create_task(self._run(hand)) for hand in self._hands]
@@ -55,6 +56,8 @@ class Writer(Works):
     def _put(self, work: Work) -> None:
         if self._closing:
             raise StoreError("the store is closed", reason="closed")
+        self._waiting.extend(self._owed)
+        self._owed.clear()
         self._waiting.append(work)
         # The first that is free: it takes all that comes in the same moment.
         for hand in self._hands:
@@ -80,6 +83,8 @@ class Writer(Works):
         for work, result in zip(works, results, strict=True):
             future = work.future
             if future is None:
+                if isinstance(result, StoreError):
+                    self._owed.append(work)
                 continue
             if not future.cancelled():
                 if isinstance(result, Exception):
