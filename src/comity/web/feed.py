@@ -14,7 +14,7 @@ from typing import Self
 
 from comity.errors import StoreError
 from comity.store.base import Store
-from comity.store.records import ENDS, LATEST, Event
+from comity.store.records import ENDS, Event
 
 _KEPT = 2_000
 _PAGE = 500
@@ -38,7 +38,7 @@ class Feed:
         self.last = 0
 
     async def __aenter__(self) -> Self:
-        self.last = await _last(self._store)
+        self.last = await self._store.last_event()
         self._task = asyncio.create_task(self._read())
         return self
 
@@ -126,17 +126,3 @@ class Feed:
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-async def _last(store: Store) -> int:
-    """Return the number of the last event: halving finds it in a few reads."""
-    low, high = 0, 1
-    while high < LATEST and await store.events(high, 1):
-        low, high = high, high * 2
-    while low < high:
-        middle = (low + high) // 2
-        if await store.events(middle, 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low
