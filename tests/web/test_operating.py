@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 import pytest
 
 from comity.policy.units import NS
+from comity.store.records import NewDelivery
+from comity.web.app import DESCRIPTION
 from tests.web.stage import LANE, PLAIN
 
 KEY = quote(LANE, safe="")
@@ -72,6 +75,15 @@ async def test_all_that_matches_is_replayed_page_by_page(api):
     assert (await api.store.counts()).completed == 1
     assert (await api.call("POST", "/requests/replay", {"state": "failed"}))[0] == 422
     assert (await api.call("POST", "/requests/replay", {"since": "x"}))[0] == 422
+
+
+async def test_a_replay_without_a_limit_takes_as_many_as_the_description_says(api):
+    parameters = json.loads(DESCRIPTION)["paths"]["/requests/replay"]["post"]["parameters"]
+    (most,) = [each["schema"]["default"] for each in parameters if each["name"] == "limit"]
+    for made in await api.store.submit([NewDelivery(origin=LANE, method="GET", url=LANE)] * (most + 1)):
+        await api.store.cancel(made.id)
+    _, done, _ = await api.call("POST", "/requests/replay", {"status": "cancelled"})
+    assert (done["count"], most) == (500, 500)
 
 
 @pytest.mark.parametrize(

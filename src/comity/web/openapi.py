@@ -13,7 +13,7 @@ import comity
 from comity.web.operation import Operation
 from comity.web.problem import Problem
 
-_ALWAYS = (422, 503)
+_ALWAYS = (422, 500, 503)
 _WITH_SCOPE = (401, 403)
 _REF = "#/components/schemas/{name}"
 

@@ -16,9 +16,11 @@ from comity.store.records import ENDS, Delivery, State
 from comity.web import views
 from comity.web.operation import Operation, Parameter, content, decoded, reply
 from comity.web.problem import Refusal
-from comity.web.reading import CURSOR, LIMIT, found, limit_of, query_of
+from comity.web.reading import CURSOR, LIMIT, MOST, found, limit_of, limited, query_of
 from comity.web.shared import shared_of
 from comity.web.views import Lanes, LaneView, Replays, Summary
+
+_ALL = limited(MOST)
 
 
 class Selection(
@@ -78,7 +80,7 @@ async def replay_all(request: Request) -> Response:
         # Rather a mistake than the wish to send everything again that was ever delivered.
         raise Refusal(422, "say what to replay: at least one of status, lane, since, until and reason")
     query = query_of(msgspec.to_builtins(selected))
-    done = await shared_of(request).store.replay_all(query, given.get("cursor"), limit_of(given, 500))
+    done = await shared_of(request).store.replay_all(query, given.get("cursor"), limit_of(given, _ALL))
     return reply(Replays(count=done.count, cursor=done.cursor))
 
 
@@ -152,7 +154,7 @@ OPERATIONS = (
         scope="admin",
         takes=Selection,
         answers={200: Replays},
-        parameters=(CURSOR, LIMIT),
+        parameters=(CURSOR, _ALL),
         problems=(400, 408, 413, 415),
     ),
     Operation(

@@ -8,6 +8,7 @@
 415, 422  no JSON by its Content-Type; a field, parameter or header that is not known or whose value cannot be used, a key
           that stood for something else
 429, 503  the queue is full; the store is down, or the service stops
+500       a mistake of ours, of which the log has the rest
 """
 
 from __future__ import annotations

@@ -44,11 +44,15 @@ FILTERS = (
     Parameter(name="schedule", text="Only the runs of this schedule."),
 )
 CURSOR = Parameter(name="cursor", text="Go on behind an earlier page.")
-LIMIT = Parameter(
-    name="limit",
-    text="The most that are wanted.",
-    schema={"type": "integer", "minimum": 1, "maximum": MOST, "default": 100},
-)
+
+
+def limited(default: int) -> Parameter:
+    """Return the parameter that says how many are wanted."""
+    schema = {"type": "integer", "minimum": 1, "maximum": MOST, "default": default}
+    return Parameter(name="limit", text="The most that are wanted.", schema=schema)
+
+
+LIMIT = limited(100)
 
 
 async def show(request: Request) -> Response:
@@ -175,13 +179,13 @@ def query_of(given: Mapping[str, str]) -> Query:
     )
 
 
-def limit_of(given: Mapping[str, str], default: int = 100) -> int:
-    """Return how many are wanted.
+def limit_of(given: Mapping[str, str], limit: Parameter = LIMIT) -> int:
+    """Return how many are wanted, by the parameter that `limited` made.
 
     Raises:
         OptionsError: it is no number from 1 to 500.
     """
-    return parse_integer(given.get("limit", str(default)), "limit", 1, MOST)
+    return parse_integer(given.get(limit.name, str(limit.schema["default"])), limit.name, 1, MOST)
 
 
 async def _awaited(request: Request, of: Delivery) -> tuple[Delivery, dict[str, str]]:
