@@ -10,6 +10,7 @@ from typing import Self
 from comity.client.aiohttp_transport import AiohttpTransport
 from comity.client.transport import Transport
 from comity.engine.clock import MONOTONIC, Clock
+from comity.errors import OptionsError
 from comity.policy.timeouts import Timeout
 from comity.policy.units import NS
 from comity.service.callbacks import Callbacks
@@ -42,6 +43,7 @@ class Service:
         worker: how it works.
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
+        patience: ns that a claim waits for its turn before it goes back.
         retention: how long things are kept.
         disable_after: seconds of nothing but failures after which a lane is paused; None never does.
         drain: seconds that attempts under way have to end in when the block is left.
@@ -50,7 +52,7 @@ class Service:
         clock: what time it is.
 
     Raises:
-        OptionsError: a secret cannot be used.
+        OptionsError: a secret cannot be used, or a number is negative.
 
     Example:
         async with Service(store, guard=Guard(allow=["10.1.0.0/16"])) as service:
@@ -75,6 +77,9 @@ class Service:
         transport: Transport | None = None,
         clock: Clock = MONOTONIC,
     ) -> None:
+        for name, value in (("keep", keep), ("patience", patience), ("drain", drain)):
+            if value < 0:
+                raise OptionsError(name, value, "0 or more")
         options = worker or WorkerOptions()
         signer = Signer(secrets) if secrets else None
         self._transport = transport or AiohttpTransport(guard=guard or Guard())

@@ -62,6 +62,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         poll: how often it looks for work when nothing tells it of any.
         sweep: how often it gives up origins that have nothing to do.
         balance: how often it gives up origins beyond its fair share.
+
+    Raises:
+        OptionsError: a number is not above 0, or `hosts` cannot be used.
     """
 
     slots: int = 100
@@ -73,6 +76,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     balance: int = 10 * NS
 
     def __post_init__(self) -> None:
+        for name in ("slots", "lease", "poll", "sweep", "balance"):
+            if (value := getattr(self, name)) <= 0:
+                raise OptionsError(name, value, f"more than 0{'' if name == 'slots' else ' ns'}")
         for key in self.hosts:
             if HostKey(key).conditional:
                 raise OptionsError("hosts", key, "a whole host; deliveries to a part of one are limited by a lane")

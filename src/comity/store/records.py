@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from comity.errors import Sent
+from comity.errors import OptionsError, Sent
 
 State = Literal["pending", "retrying", "completed", "failed", "cancelled"]
 """pending: not sent yet.  retrying: sent, and to be sent again.  The other three are ends."""
@@ -442,7 +442,11 @@ _DAY = 86_400 * 1_000_000_000
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How long things are kept after their end, ns; keys after the submission, the rest after they happened."""
+    """How long things are kept after their end, ns; keys after the submission, the rest after they happened.
+
+    Raises:
+        OptionsError: one is negative.
+    """
 
     completed: int = 7 * _DAY
     failed: int = 30 * _DAY
@@ -450,6 +454,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keys: int = 2 * _DAY
     events: int = 7 * _DAY
     minutes: int = 30 * _DAY
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if (value := getattr(self, name)) < 0:
+                raise OptionsError(name, value, "0 ns or more")
 
     @property
     def lanes(self) -> int:

@@ -27,7 +27,8 @@ class Lock:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}", reason="denied") from error
+            hint = "; make its directory first" if isinstance(error, FileNotFoundError) else ""
+            raise StoreError(f"{path}: {error.strerror}{hint}", reason="denied") from error
         try:
             _take(self._fd)
         except OSError as error:
