@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 import pytest
 
-from comity.errors import StatusError, TimedOut
+from comity.errors import ConnectFailed, StatusError, TimedOut
+from comity.policy.retry import Retry
 from comity.service import AsyncServiceClient, ServiceClient
 from comity.web.security import Tokens
 from tests.web.stage import LANE, staged
@@ -130,3 +132,33 @@ async def test_events_are_followed_on_an_event_loop(api):
         assert (await anext(events))["delivery"] == made["id"]
         await events.aclose()
         assert [each["key"] async for each in service.lanes()] == [LANE]
+
+
+async def test_readers_of_events_go_on_where_they_were_when_the_service_is_back(tmp_path):
+    """On an event loop and without one; what happened before they are connected again is not missed."""
+    async with staged(tmp_path) as api:
+        url = api.url
+        made = [await api.submit()]
+        loop, blocking = AsyncServiceClient(url), ServiceClient(url)
+        readers = loop.events(after=0), blocking.events(after=0)
+        seen = [(await anext(readers[0]))["delivery"], (await asyncio.to_thread(next, readers[1]))["delivery"]]
+        assert seen == made * 2
+    async with staged(tmp_path, port=urlsplit(url).port) as api:
+        made = [await api.submit()]
+        later = asyncio.create_task(asyncio.to_thread(next, readers[1]))
+        assert [(await anext(readers[0]))["delivery"], (await later)["delivery"]] == made * 2
+        await readers[0].aclose()
+        await loop.aclose()
+        await asyncio.to_thread(lambda: (readers[1].close(), blocking.close()))
+
+
+async def test_events_of_a_service_that_refuses_or_is_not_there_are_an_error(tmp_path):
+    async with (
+        staged(tmp_path, tokens=Tokens(["me submit 0123456789abcdef"])) as api,
+        AsyncServiceClient(api.url) as service,
+    ):
+        with pytest.raises(StatusError, match="401"):
+            await anext(service.events())
+    async with AsyncServiceClient(api.url, retry=Retry(retries=0)) as service:
+        with pytest.raises(ConnectFailed):
+            await anext(service.events())

@@ -96,7 +96,7 @@ class DownStore:
 
 
 @asynccontextmanager
-async def staged(path, *, most=None, wrap=lambda store: store, allow=(), **options):
+async def staged(path, *, most=None, wrap=lambda store: store, allow=(), port=0, **options):
     """Serve an API over a store in a directory."""
     clock = Clock()
     migrate(path / "s.db")
@@ -104,6 +104,6 @@ async def staged(path, *, most=None, wrap=lambda store: store, allow=(), **optio
         store = wrap(SqliteStore(path / "s.db", clock=clock))
         opened.push_async_callback(store.close)
         service = Shared(store=store, guard=Guard(allow=allow), feed=Feed(store), room=Room(store, most), **options)
-        url = await opened.enter_async_context(stacked(service))
+        url = await opened.enter_async_context(stacked(service, port=port))
         session = await opened.enter_async_context(aiohttp.ClientSession())
         yield Api(url, session, store, service, clock)

@@ -86,7 +86,7 @@ async def test_older_events_than_memory_holds_come_from_the_store(api):
 async def test_silence_is_filled_with_signs_of_life(tmp_path):
     async with staged(tmp_path, heartbeat=0.001) as api, api.session.get(f"{api.url}/events") as response:
         lines = [(await response.content.readline()).decode() for _ in range(4)]
-    assert lines == ["retry: 2000\n", "\n", ": alive\n", "\n"]
+    assert lines == ["retry: 2000\n", "id: 0\n", "\n", ": alive\n"]
 
 
 @pytest.mark.parametrize("given", ["x", "-1", "1.5", "٣"])
@@ -178,4 +178,4 @@ async def test_a_follower_of_a_store_that_is_down_is_let_go(tmp_path):
         api.service.feed._kept.clear()
         api.store.down = True
         async with api.session.get(f"{api.url}/events?after=0") as response:
-            assert await response.content.read() == b"retry: 2000\n\n"
+            assert await response.content.read() == b"retry: 2000\nid: 0\n\n"

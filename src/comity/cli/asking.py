@@ -228,7 +228,7 @@ def tail(
     after: Annotated[int | None, typer.Option(metavar="SEQ", help="Begin behind this event.  [now]")] = None,
     settings: dict[str, Any],
 ) -> None:
-    """Print what happens, until Ctrl-C."""
+    """Print what happens, until Ctrl-C; over restarts of the service, too."""
     _ask("tail", settings, lambda service: _print_all(service.events(after=after)))
 
 

@@ -21,6 +21,7 @@ from comity.client.auth import Bearer
 from comity.client.response import Response
 from comity.client.stepping import finish, iterate
 from comity.client.sync_client import Client
+from comity.errors import BadResponse, Limited, RequestError, SendFailed, StatusError
 from comity.policy.timeouts import Timeout
 from comity.policy.units import Seconds
 from comity.service.terms import camel
@@ -30,7 +31,8 @@ URL = "http://127.0.0.1:3000"
 Json = dict[str, Any]
 
 _AT_ONCE = 500
-_DATA = "data: "
+_DATA, _SEQ = "data: ", "id: "
+_AGAIN = 2.0
 
 
 class AsyncServiceClient:
@@ -187,15 +189,34 @@ class AsyncServiceClient:
         return _object(await self._api.patch(f"/lanes/{quote(key, safe='')}", json=changes))
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Json, None]:
-        """Yield what happens, for ever.
+        """Yield what happens, for ever: when the service goes away it is asked again until it is back, and nothing is missed.
 
         Args:
             after: the number (`seq`) of the last event that was seen; None begins now.
+
+        Raises:
+            RequestError: it cannot be reached when this begins, or refuses.
         """
-        async with self._api.stream("GET", "/events", **_following(after)) as response:
-            async for line in response.iter_lines():
-                if line.startswith(_DATA):
-                    yield msgspec.json.decode(line[len(_DATA) :])
+        begun, seq, told = False, after, ""
+        while True:
+            try:
+                async with self._api.stream("GET", "/events", **_following(after)) as response:
+                    begun = True
+                    async for line in response.iter_lines():
+                        if line.startswith(_SEQ):
+                            seq = int(line[len(_SEQ) :])
+                        elif line.startswith(_DATA):
+                            told = line[len(_DATA) :]
+                        elif not line:  # the end of an event: one that was cut off before it comes again
+                            after = seq
+                            if told:
+                                yield msgspec.json.decode(told)
+                            told = ""
+            except RequestError as error:
+                if not (begun and _may_be_back(error)):
+                    raise
+            told = ""
+            await self._api._sleep(_AGAIN)  # noqa: SLF001 - as its own polls do: a blocking client's blocks
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -273,13 +294,7 @@ class ServiceClient:
     lanes = _iterating(AsyncServiceClient.lanes)
     change_lane = _blocking(AsyncServiceClient.change_lane)
     deliveries = _iterating(AsyncServiceClient.deliveries)
-
-    def events(self, *, after: int | None = None) -> Generator[Json, None, None]:
-        """Yield what happens, for ever; see `AsyncServiceClient.events`."""
-        with self._client.stream("GET", "/events", **_following(after)) as response:
-            for line in response.iter_lines():
-                if line.startswith(_DATA):
-                    yield msgspec.json.decode(line[len(_DATA) :])
+    events = _iterating(AsyncServiceClient.events)
 
     def close(self) -> None:
         """Close the connections."""
@@ -313,6 +328,13 @@ def _prefer(wait: int | None) -> dict[str, str]:
 def _following(after: int | None) -> Any:
     # Silence is filled every few seconds, and the stream as a whole has no end.
     return {"headers": {} if after is None else {"Last-Event-ID": str(after)}, "timeout": Timeout(idle=60.0)}
+
+
+def _may_be_back(error: RequestError) -> bool:
+    """Return whether a service that was there may be so again, as after a restart."""
+    if isinstance(error, StatusError):
+        return error.status_code >= 500
+    return isinstance(error, SendFailed | BadResponse | Limited)
 
 
 def _submission(fields: Mapping[str, Any]) -> Json:

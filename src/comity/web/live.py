@@ -55,7 +55,8 @@ OPERATIONS = (
 
 
 async def _told(service: Shared, seen: int) -> AsyncGenerator[bytes, None]:
-    yield b"retry: %d\n\n" % _RETRY_MS
+    # Where it begins, too: who is cut off before anything happened misses nothing either.
+    yield b"retry: %d\nid: %d\n\n" % (_RETRY_MS, seen)
     while not service.feed.stopped:
         try:
             happened = await service.feed.after(seen, service.heartbeat)
