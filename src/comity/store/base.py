@@ -140,10 +140,10 @@ class Store(Protocol):
     async def claim(self, lease: Lease, free: int) -> Claimed:
         """Claim deliveries for `free` slots, from origins that this lease owns.
 
-        Lanes take turns and get what `sharing.share` says; inside a lane the lowest `enqueued_at + priority * ageing`
-        comes first. In an ordered lane the oldest that is alive is the next, alone: while it is held, or waits for its time,
-        no other is claimed. Paused lanes and paused or blocked origins are passed over at no cost to others. A delivery whose
-        deadline has passed fails here.
+        Lanes take turns and get what `sharing.share` says; inside a lane the lowest `due + priority * ageing` comes first,
+        where `due` is when it was to be sent first. In an ordered lane the oldest that is alive is the next, alone: while
+        it is held, or waits for its time, no other is claimed. Paused lanes and paused or blocked origins are passed over at
+        no cost to others. A delivery whose deadline has passed fails here.
 
         A caller that is cancelled gets nothing: what was claimed for it is given back.
 

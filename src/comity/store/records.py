@@ -81,6 +81,14 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         # Of what differs from the defaults: a field that comes later changes none of what has no use for it.
         return self.fingerprints[0] if self.fingerprints else sha256(msgspec.msgpack.encode(self)).digest()
 
+    def due(self, now: int) -> int:
+        """Return when it is to be sent first, if it is handed in now."""
+        return max(now + self.delay, self.run_at or 0)
+
+    def rank(self, now: int, ageing: int) -> int:
+        """Return its place in its lane, the least first; it ages from when it is due, not while it is meant to wait."""
+        return self.due(now) + self.priority * ageing
+
     def is_as(self, fingerprint: bytes) -> bool:
         """Return whether a stored fingerprint is this delivery's."""
         return fingerprint in (self.fingerprints or (self.fingerprint,))

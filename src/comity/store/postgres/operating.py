@@ -32,7 +32,7 @@ async def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery
     change = Change(transaction)
     await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", calls, WAITING)
     for row in change.all():
-        row.wait(transaction.now, transaction.now)
+        row.hasten(transaction.now, transaction.ageing)
     await wait_no_more(transaction, change.all())
     return await _saved(transaction, change, calls)
 

@@ -127,12 +127,12 @@ class Made:
         number = number or transaction.ids.new(now)
         found = self._lanes[_key(new)]
         lane = found.id
-        due_at = max(now + new.delay, new.run_at or 0)
+        due_at = new.due(now)
         phase = READY if due_at <= now else WAITING
         self._rows.append(
             (
-                number, lane, phase, new.method, new.url, new.priority, now + new.priority * transaction.ageing, new.mode,
-                new.idempotency_key, due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule,
+                number, lane, phase, new.method, new.url, new.priority, new.rank(now, transaction.ageing),
+                new.mode, new.idempotency_key, due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule,
                 found.ordered,
             )
         )  # fmt: skip

@@ -34,7 +34,7 @@ def hasten(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     for number in calls:
         for row in change.find("id = ? AND phase = ?", number, WAITING):
             waits_no_more(transaction, row)
-            row.wait(transaction.now, transaction.now)
+            row.hasten(transaction.now, transaction.ageing)
     change.save()
     return [delivery(transaction.db, number) for number in calls]
 

@@ -62,10 +62,10 @@ def insert(
     """Store a delivery but for its payload, which is added to `payloads`; return its id."""
     now = transaction.now
     lane = transaction.new_lane(new.lane or new.origin, new.origin, ordered=new.ordered)
-    due_at = max(now + new.delay, new.run_at or 0)
+    due_at = new.due(now)
     phase = READY if due_at <= now else WAITING
     number = transaction.ids.new(now)
-    rank = now + new.priority * transaction.ageing
+    rank = new.rank(now, transaction.ageing)
     row = transaction.db.execute(
         _INSERT,
         (

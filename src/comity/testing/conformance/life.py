@@ -108,6 +108,25 @@ class Life:
             assert order[:2] == [urgent, old]
             assert order[2] != late
 
+    async def test_what_was_meant_to_wait_does_not_pass_those_that_came_before_its_time(self, stage: Stage) -> None:
+        """It ages from its time on; sent before that because somebody asked, from then."""
+        async with stage.opened() as store:
+            planned, hastened = await submit(store, new(delay=3600 * NS), new(delay=7200 * NS))
+            stage.advance(3580 * NS)
+            before = await submit(store, new(), new(priority=6))
+            stage.advance(10 * NS)
+            await store.hasten(hastened)
+            stage.advance(20 * NS)
+            after = await submit(store, new(), new(priority=4))
+            lease = await worker(store)
+            found = []
+            for _ in range(6):
+                (claim,) = await claims(store, lease, 1)
+                await store.begin(claim)
+                await store.finish(claim, OK)
+                found.append(claim.id)
+            assert found == [after[1], before[0], hastened, planned, after[0], before[1]]
+
     async def test_a_deadline_fails_what_was_not_sent_in_time(self, stage: Stage) -> None:
         """At the claim, while it waits, and where a retry would come too late."""
         async with stage.opened() as store:
