@@ -131,6 +131,7 @@ class Slot(msgspec.Struct, eq=False):
         whole: only the whole answer decides, as the caller has rules for bodies.
         streamed: the head decides whatever it says, as the body is handed out before its end is known.
         hedging: what may be sent beside the attempt when it is late; None for nothing.
+        also: told of the first byte too, where it counts elsewhere besides.
         again: the head was decided upon and its answer is not to be handed out: another attempt follows.
         timings: the phases so far of an attempt that was cut short, as far as the transport tells.
     """
@@ -150,6 +151,7 @@ class Slot(msgspec.Struct, eq=False):
     again: bool = False
     timings: Timings = NO_TIMINGS
     hedging: Hedging | None = None
+    also: Callable[[], None] | None = None
 
     def time_left(self) -> int | None:
         """Return how long the attempt may still take, ns, by the clock that `deadline` is on; None for no bound."""
@@ -169,6 +171,8 @@ class Slot(msgspec.Struct, eq=False):
         """Say, right after it, that the first byte was handed to the socket; saying it again does nothing."""
         if self.ticket.state is State.GRANTED:
             self._gate.started(self.ticket)
+            if self.also is not None:
+                self.also()
 
     def answered(self) -> None:
         """Say that the answer began; saying it again does nothing."""

@@ -286,7 +286,9 @@ class Errand:
     async def _send(self, request: Request, limits: Timeout, turn: Turn | None, slot: Slot) -> Exchange[Response]:
         """Commit the attempt's row and send: the turn has come, and is kept meanwhile."""
         await self._store.begin(self.claim)
-        slot = self._slot = slot if turn is None else turn.on(slot)
+        self._slot = slot
+        if turn is not None:
+            turn.counts(slot)
         if self._clock.now() >= self._lease()[1]:  # this process stood still, and others may send it by now
             raise _Stale
         setting = self._setting

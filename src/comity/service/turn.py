@@ -7,9 +7,8 @@ circle. What it takes from the lane meanwhile is the lane's alone: others are he
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from comity.engine.call import Slot
 from comity.engine.clock import Clock
@@ -58,20 +57,9 @@ class Turn:
     ) -> None:
         self._leave()
 
-    def on(self, slot: Slot) -> Slot:
-        """Return an origin's slot whose first byte counts for the lane too."""
-        fields: dict[str, Any] = {name: getattr(slot, name) for name in slot.__struct_fields__}
-        return _Both(**fields, started=lambda: self._gate.started(self._ticket))
+    def counts(self, slot: Slot) -> None:
+        """Let the first byte of what has an origin's slot count for the lane too."""
+        slot.also = lambda: self._gate.started(self._ticket)
 
     def _leave(self) -> None:
         self._gate.change(lambda now: self._gate.withdraw(self._ticket, now))
-
-
-class _Both(Slot, kw_only=True):
-    """A slot that says at another gate too that it began."""
-
-    started: Callable[[], None]
-
-    def sent(self) -> None:
-        super().sent()
-        self.started()
