@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -341,3 +342,45 @@ async def test_a_batch_whose_client_leaves_keeps_what_it_answered(api):
     writer.close()
     await writer.wait_closed()
     assert (await api.store.counts()).pending == 1
+
+
+@asynccontextmanager
+async def sending(api, *parts):
+    """Begin a batch with these parts of its body; give what the answer is read from, and what the rest is written to."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]), limit=4096)
+    head = b"POST /requests/batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    writer.write(head + b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts))
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def written(writer, lines):
+    """Write these lines of a batch again and again; it returns with an error only."""
+    while True:
+        writer.write(b"%x\r\n%s\r\n" % (len(lines), lines))
+        await writer.drain()
+
+
+async def test_a_batch_that_does_not_come_is_not_waited_for(tmp_path):
+    async with staged(tmp_path, patience=0.01) as api, sending(api) as (reader, _):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408 ")
+        await reader.read()
+
+
+async def test_a_batch_that_stops_coming_is_answered_as_far_as_it_came_and_cut_off(tmp_path):
+    parts = json.dumps(PLAIN).encode() + b"\n", b'{"url":'
+    async with staged(tmp_path, patience=0.5) as api, sending(api, *parts) as (reader, _):
+        assert b'"accepted"' in await reader.readuntil(b"}}\n")
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        assert (await api.store.counts()).pending == 1
+
+
+async def test_a_batch_whose_answer_is_not_read_is_cut_off(tmp_path):
+    async with staged(tmp_path, patience=0.2) as api, sending(api) as (_, writer):
+        with pytest.raises(ConnectionError):
+            await written(writer, b"{\n" * 5_000)

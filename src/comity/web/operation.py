@@ -138,8 +138,13 @@ async def content(request: Request) -> bytes:
                     raise too_long(most)
                 parts.append(part)
     except TimeoutError:
-        raise Refusal(408, "the body did not come in time", headers={"Connection": "close"}) from None
+        raise too_late() from None
     return b"".join(parts)
+
+
+def too_late() -> Refusal:
+    """Return the refusal of a body that does not come; the connection ends, as the rest may come yet."""
+    return Refusal(408, "the body did not come in time", headers={"Connection": "close"})
 
 
 def too_long(most: int) -> Refusal:

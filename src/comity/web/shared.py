@@ -74,7 +74,7 @@ class Shared:
         tokens: who may do what; None where only this machine can connect.
         max_body: bytes of one submission.
         heartbeat: seconds between two signs of life where nothing else is said.
-        patience: seconds that the body of a submission may take to come, and a piece of an answer to be taken.
+        patience: seconds that the body of a submission may take to come, a part of a batch, and a piece of an answer to be taken.
         retention: how long ends are kept.
         meter: counts answers.
         storing: how the last submission went.

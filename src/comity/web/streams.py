@@ -20,7 +20,8 @@ class Stream(Response):
     Args:
         pieces: what is written; closed in any case.
         media_type: its kind.
-        patience: seconds that one write may take; a reader that is slower is left.
+        patience: seconds that one write may take; a reader that is slower is left, its connection with it. So it is when
+            `pieces` raises TimeoutError.
         watch: stop when the reader goes; only where the request has no body that is still read.
     """
 
@@ -64,7 +65,7 @@ class Stream(Response):
             async for piece in self._pieces:
                 await self._send(send, {"type": "http.response.body", "body": piece, "more_body": True})
             await self._send(send, {"type": "http.response.body", "body": b""})
-        except TimeoutError:  # the reader is too slow; it comes again where it was
+        except TimeoutError:  # the reader is too slow, or what its answer is made of; it comes again where it was
             return False
         except ClientDisconnect:
             pass

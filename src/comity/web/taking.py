@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 import msgspec
@@ -16,7 +17,7 @@ from comity.service.schedule import times
 from comity.service.submit import Submission
 from comity.store.records import NewDelivery, Submitted
 from comity.store.schedules import NewSchedule
-from comity.web.operation import Operation, Parameter, content, reply, too_long
+from comity.web.operation import Operation, Parameter, content, reply, too_late, too_long
 from comity.web.problem import Problem, Refusal, refusal
 from comity.web.shared import Shared, shared_of
 from comity.web.streams import Stream
@@ -55,10 +56,14 @@ async def take_many(request: Request) -> Response:
         "application/jsonl",
     }:
         raise Refusal(415, f"the body has to be {NDJSON}", field="Content-Type")
-    answers = _answers(shared_of(request), request.stream())
+    service = shared_of(request)
+    answers = _answers(service, _coming(request.stream(), service.patience))
     # The first before the answer begins: a store that is down answers 503 as long as nothing was stored.
-    first = await anext(answers, b"")
-    return Stream(_joined(first, answers), NDJSON)
+    try:
+        first = await anext(answers, b"")
+    except TimeoutError:
+        raise too_late() from None
+    return Stream(_joined(first, answers), NDJSON, patience=service.patience)
 
 
 OPERATIONS = (
@@ -89,7 +94,7 @@ OPERATIONS = (
         scope="submit",
         takes=NDJSON,
         answers={200: NDJSON},
-        problems=(415,),
+        problems=(408, 415),
     ),
 )
 
@@ -113,6 +118,20 @@ def _due_in(new: New, now: int) -> int:
     if isinstance(new, NewSchedule):
         return times(new.cron, new.zone).next(now) - now
     return max(new.delay, (new.run_at or 0) - now)
+
+
+async def _coming(body: AsyncIterator[bytes], patience: float) -> AsyncGenerator[bytes, None]:
+    """Yield the parts of a body as they come.
+
+    Raises:
+        TimeoutError: none came for `patience` seconds; within an answer that ends the connection.
+    """
+    while True:
+        async with asyncio.timeout(patience):
+            part = await anext(body, None)
+        if part is None:
+            return
+        yield part
 
 
 async def _joined(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
