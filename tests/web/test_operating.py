@@ -129,6 +129,29 @@ async def test_a_lane_is_paused_limited_and_resumed(api):
     assert listed["lanes"] == [body]
 
 
+async def test_the_lane_of_an_origin_has_its_limits_before_its_first_delivery(api):
+    limits = {"rate": "5/s"}
+    status, body, _ = await api.call("PATCH", f"/lanes/{KEY}", {"limits": limits})
+    assert (status, body["key"], body["origin"], body["limits"]) == (200, LANE, LANE, limits)
+    await api.submit()
+    _, body, _ = await api.call("GET", f"/lanes/{KEY}")
+    assert (body["limits"], body["counts"]["pending"]) == (limits, 1)
+
+
+@pytest.mark.parametrize(
+    "key", ["mail", f"{LANE}/", f"{LANE}:443", LANE.upper(), f"{LANE}/x", "ftp://api.example", "http://10.0.0.1", "x:y"]
+)
+async def test_no_other_name_makes_a_lane(api, key):
+    """One that no delivery would come to, or that leads to where nobody may."""
+    assert (await api.call("PATCH", f"/lanes/{quote(key, safe='')}", {"paused": True}))[0] == 404
+    assert await api.store.lanes() == []
+
+
+async def test_a_change_of_nothing_makes_no_lane(api):
+    assert (await api.call("PATCH", f"/lanes/{KEY}", {"unblock": True}))[0] == 404
+    assert await api.store.origins() == []
+
+
 async def test_a_lane_is_put_in_order_by_a_change_or_by_its_first_submission(api):
     """An order that cannot be kept is refused, by the field that asks for it."""
     await api.submit()

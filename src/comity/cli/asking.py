@@ -210,7 +210,7 @@ def lanes(
     unblock: Annotated[bool, typer.Option("--unblock", help="End pause and block of its origin.")] = False,
     settings: dict[str, Any],
 ) -> None:
-    """List lanes, or change one. What --rate and --concurrency say replaces all limits that it had."""
+    """List lanes, or change one; that of an origin is made when it is not there. --rate and --concurrency replace all limits."""
     limits = _given(rate=rate or None, concurrency=concurrency)
     changes = _given(paused=pause, ordered=ordered, limits=limits or None, unblock=unblock or None)
 

@@ -246,9 +246,17 @@ class Store(Protocol):
         """Replay up to `most` deliveries that match and came to an end, the newest first."""
 
     async def change_lane(
-        self, key: str, *, paused: bool | None = None, limits: bytes | None = None, ordered: bool | None = None
+        self,
+        key: str,
+        *,
+        paused: bool | None = None,
+        limits: bytes | None = None,
+        ordered: bool | None = None,
+        origin: str | None = None,
     ) -> Lane | None:
         """Pause or resume a lane, set its limits, or put it in order; None leaves each as it is. Returns None: there is none.
+
+        With `origin` one that is not there is made, and leads to it: so it has its limits before its first delivery.
 
         One that is resumed begins anew with the time for which it fails. A lane becomes ordered at once: what was claimed of it and not sent is taken back, and what is being sent ends first.
 

@@ -13,12 +13,13 @@ _NS = 1_000_000_000
 
 
 class LaneChange(NamedTuple):
-    """What to change of a lane; None leaves it as it is."""
+    """What to change of a lane; None leaves it as it is. With `origin` one that is not there is made, and leads to it."""
 
     key: str
     paused: bool | None
     limits: bytes | None
     ordered: bool | None
+    origin: str | None
 
 
 def misled(new: NewDelivery, origin: str, *, ordered: bool) -> OptionsError | None:

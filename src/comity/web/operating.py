@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from comity.errors import InvalidRequest, TargetBlocked
 from comity.service.limits import Limits
 from comity.service.poll_hint import headers
 from comity.service.terms import camel
@@ -17,10 +18,11 @@ from comity.web import views
 from comity.web.operation import Operation, Parameter, content, decoded, reply
 from comity.web.problem import Refusal
 from comity.web.reading import CURSOR, LIMIT, MOST, found, limit_of, limited, query_of
-from comity.web.shared import shared_of
+from comity.web.shared import Shared, shared_of
 from comity.web.views import Lanes, LaneView, Replays, Summary
 
 _ALL = limited(MOST)
+_MADE_BY = "its first delivery makes it, that of an origin (https://api.example) also a change of it"
 
 
 class Selection(
@@ -97,7 +99,7 @@ async def lane(request: Request) -> Response:
     store = shared_of(request).store
     of = await store.lane(request.path_params["key"])
     if of is None:
-        raise Refusal(404, "there is no such lane; the first delivery makes it")
+        raise Refusal(404, f"there is no such lane; {_MADE_BY}")
     return reply(views.lane(of, await store.now()))
 
 
@@ -109,7 +111,8 @@ async def change_lane(request: Request) -> Response:
     limits = None if change.limits is UNSET else b"{}" if change.limits is None else change.limits.stored()
     ordered = None if change.ordered is UNSET else change.ordered
     if any(each is not None for each in (paused, limits, ordered)):
-        await store.change_lane(key, paused=paused, limits=limits, ordered=ordered)
+        origin = _origin_named(shared_of(request), key)
+        await store.change_lane(key, paused=paused, limits=limits, ordered=ordered, origin=origin)
     if change.unblock:
         await store.unblock(key)
     return await lane(request)
@@ -186,6 +189,14 @@ OPERATIONS = (
         problems=(400, 404, 408, 413, 415),
     ),
 )
+
+
+def _origin_named(service: Shared, key: str) -> str | None:
+    """Return the origin that a lane of this name would lead to, were it made by an origin's deliveries; None for other names."""
+    try:
+        return key if service.guard.check(key).origin.text == key else None
+    except (InvalidRequest, TargetBlocked):
+        return None
 
 
 def _ended(of: Delivery, hint: str) -> Refusal:

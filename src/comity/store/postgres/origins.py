@@ -97,8 +97,10 @@ async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int,
 async def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Results[Lane | None]:
     """Pause, resume, limit or order each call's lane."""
     results: Results[Lane | None] = []
-    for key, paused, limits, ordered in calls:
+    for key, paused, limits, ordered, origin in calls:
         await transaction.write_counts()
+        if origin is not None:
+            await transaction.make_lanes({key: (origin, bool(ordered))})
         before = await read_lane(transaction.db, key)
         if before is not None and ordered and not before.ordered and (error := overfull(before)):
             results.append(error)

@@ -267,9 +267,15 @@ class PostgresStore:
         return await self._writer.do(operating.replay_all, (query, cursor, most))
 
     async def change_lane(
-        self, key: str, *, paused: bool | None = None, limits: bytes | None = None, ordered: bool | None = None
+        self,
+        key: str,
+        *,
+        paused: bool | None = None,
+        limits: bytes | None = None,
+        ordered: bool | None = None,
+        origin: str | None = None,
     ) -> Lane | None:
-        return await self._writer.do(origins.change_lane, LaneChange(key, paused, limits, ordered))
+        return await self._writer.do(origins.change_lane, LaneChange(key, paused, limits, ordered, origin))
 
     async def unblock(self, key: str) -> Lane | None:
         return await self._writer.do(origins.unblock, key)

@@ -102,8 +102,10 @@ def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, 
 def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Results[Lane | None]:
     """Pause, resume, limit or order each call's lane."""
     results: Results[Lane | None] = []
-    for key, paused, limits, ordered in calls:
+    for key, paused, limits, ordered, origin in calls:
         transaction.write_counts()
+        if origin is not None:
+            transaction.new_lane(key, origin, ordered=bool(ordered))
         before = read_lane(transaction.db, key)
         if before is not None and ordered and not before.ordered and (error := overfull(before)):
             results.append(error)

@@ -103,6 +103,23 @@ class Lanes:
             assert (changed.limits, changed.paused) == (b'{"rate":"5/s"}', False)
             assert await store.lane("one") == changed
 
+    async def test_a_lane_is_made_by_a_change_that_names_its_origin(self, stage: Stage) -> None:
+        """Its first delivery finds the limits there; one that is there already leads where it leads."""
+        async with stage.opened() as store:
+            made = await store.change_lane(ORIGIN, limits=b'{"rate":"5/s"}', ordered=True, origin=ORIGIN)
+            assert made is not None
+            assert (made.origin.name, made.limits, made.ordered, made.counts.pending) == (
+                ORIGIN,
+                b'{"rate":"5/s"}',
+                True,
+                0,
+            )
+            await submit(store, new(1, ordered=True), new(2, lane="named"))
+            assert [claim.lane for claim in await claims(store, await worker(store))] == [ORIGIN, "named"]
+            await store.change_lane("named", paused=True, origin="https://elsewhere:443")
+            lanes = [(lane.key, lane.origin.name, lane.limits, lane.paused) for lane in await store.lanes()]
+            assert lanes == [(ORIGIN, ORIGIN, b'{"rate":"5/s"}', False), ("named", ORIGIN, b"{}", True)]
+
     async def test_a_blocked_origin_is_passed_over_until_its_time_or_until_it_is_unblocked(self, stage: Stage) -> None:
         """Pause, block and gap outlast the worker that learned them."""
         async with stage.opened() as store:
