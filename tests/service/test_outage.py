@@ -11,9 +11,9 @@ import pytest
 from comity.errors import LeaseLost, StoreError
 from comity.service.outage import Outage, passes
 from comity.testing.upstream import Upstream
-from tests.service.proxy import Proxy
 from tests.service.running import LIMIT, Bench, bench
 from tests.store.postgres_stage import PostgresStage
+from tests.store.proxy import Proxy
 
 AWAY = StoreError("no connection")
 

@@ -9,7 +9,7 @@ import pytest
 from comity.errors import StoreError
 from comity.store.postgres.store import PostgresStore
 from comity.testing.conformance.stage import claims, submit, worker
-from tests.service.proxy import Proxy
+from tests.store.proxy import Proxy
 
 
 async def test_what_is_claimed_in_doubt_is_given_back_when_the_database_is_back(postgres_stage):

@@ -12,8 +12,8 @@ from comity.errors import OptionsError, StoreError
 from comity.store.postgres.migrations import migrate
 from comity.store.postgres.store import PostgresStore
 from comity.testing.conformance.stage import everything, submit
+from tests.store.proxy import Proxy
 from tests.store.store_load import accounted, loaded
-from tests.store.wire import wired
 
 PATIENCE = 1.0
 APPLICATION = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'comity'"
@@ -21,24 +21,24 @@ APPLICATION = "SELECT pid FROM pg_stat_activity WHERE datname = current_database
 
 @pytest.fixture
 async def far(database):
-    """A store at the far end of a wire."""
+    """A store at the far end of a proxy."""
     await migrate(database)
-    async with wired(database) as (wire, dsn):
-        store = await PostgresStore.open(dsn, patience=PATIENCE)
-        yield store, wire
+    async with Proxy(database) as way:
+        store = await PostgresStore.open(way.url, patience=PATIENCE)
+        yield store, way
         await store.close()
 
 
 async def test_a_database_that_does_not_answer_counts_as_away_until_it_does(database, far):
     """NP-029: whoever asks is told, and events are heard again afterwards."""
-    store, wire = far
+    store, way = far
     await submit(store)
-    wire.swallow()
+    way.freeze()
     calls = (submit(store), store.counts(), store.events(0), store.now())
     for error in await asyncio.gather(*calls, return_exceptions=True):
         assert isinstance(error, StoreError), error
         assert (error.reason, "did not answer in time" in str(error)) == ("failed", True)
-    wire.mend()
+    way.thaw()
     near = await PostgresStore.open(database)
     heard = asyncio.ensure_future(store.newer(await near.last_event()))
     await submit(near)
@@ -55,7 +55,7 @@ async def test_a_patience_that_is_none_is_refused(database):
 
 async def test_a_network_that_fails_under_load_loses_nothing_that_was_acknowledged(database, far):
     """NP-029, WC-05: connections are cut, swallowed, and ended by the server, in any statement, the commit included."""
-    store, wire = far
+    store, way = far
     chance = random.Random(7)
     server = await asyncpg.connect(database)
 
@@ -64,13 +64,13 @@ async def test_a_network_that_fails_under_load_loses_nothing_that_was_acknowledg
             await server.execute("SELECT pg_terminate_backend($1)", pid)
 
     async def silence():
-        wire.swallow()
+        way.freeze()
         with pytest.raises(StoreError):
             await store.counts()
-        wire.mend()
+        way.thaw()
 
     async def cut():
-        wire.cut()
+        way.drop()
 
     async with loaded(store) as load:
         for fail in (cut, end_all, silence, cut, end_all, cut, end_all, silence):

@@ -1,4 +1,4 @@
-"""A way to a server that a test cuts and mends."""
+"""The way to a server, which a test cuts and mends, or lets nothing through without a word."""
 
 from __future__ import annotations
 
@@ -41,9 +41,13 @@ class Proxy:
         """End every connection, and refuse others."""
         self.thaw()
         self._server.close()
+        self.drop()
+        await self._server.wait_closed()
+
+    def drop(self):
+        """End every connection, as a router that was started anew does; others come through."""
         for writer in list(self._open):
             writer.transport.abort()
-        await self._server.wait_closed()
 
     def freeze(self):
         """Let nothing through until `thaw`, and end nothing."""
@@ -54,6 +58,7 @@ class Proxy:
         self._word = word
 
     def thaw(self):
+        """Let everything through again, what was held up first."""
         self._flows.set()
 
     async def _pass_on(self, reader, writer):
