@@ -26,7 +26,7 @@ NEEDED = (
     "comity.web.feed",
     "comity.web.server",
     "uvicorn.lifespan.off",
-    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.http.httptools_impl",
     "uvloop",
 )
 """What the commands import when they run."""

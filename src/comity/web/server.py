@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from comity.errors import ComityError
-from comity.web.streams import ABORT
+from comity.web.protocol import Protocol
 
 _KEEP_ALIVE = 75
 _BACKLOG = 2048
@@ -28,22 +25,6 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-class _Protocol(H11Protocol):
-    """Lets an answer give up a connection whose peer takes nothing any more: closed, it would be kept until all is written."""
-
-    def handle_events(self) -> None:
-        super().handle_events()
-        if self.scope is not None:
-            cast("dict[str, Any]", self.scope)[ABORT] = self._abort
-
-    def _abort(self) -> None:
-        # Reset, as otherwise the system would keep what it has of the answer, and offer it for minutes.
-        own = self.transport.get_extra_info("socket").fileno()
-        with socket.fromfd(own, socket.AF_INET, socket.SOCK_STREAM) as same:
-            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.transport.abort()
 
 
 @asynccontextmanager
@@ -78,7 +59,7 @@ async def serving(
         access_log=False,
         lifespan="off",
         ws="none",
-        http=_Protocol,
+        http=Protocol,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(grace)),
