@@ -8,8 +8,9 @@ import pytest
 from comity.service.guard import Guard
 from comity.service.schedule import begun
 from comity.service.submit import Refused, idempotency_key, read, to_deliver
-from comity.service.terms import Terms
+from comity.service.terms import Asked, Terms, camel
 from comity.service.vault import Vault
+from comity.store.records import NewDelivery
 
 GUARD = Guard()
 PLAIN = {"url": "https://api.example/x?y=1", "method": "POST"}
@@ -24,6 +25,18 @@ def test_what_is_not_said_has_defaults():
     new = stored()
     assert (new.body, new.max_attempts, Terms.read(new.options)) == (None, 6, Terms(max_retries=5, backoff_ms=1000))
     assert (new.origin, new.lane, new.mode, new.priority) == ("https://api.example", None, "at_least_once", 5)
+
+
+def test_every_term_is_stored_and_none_that_was_not_given_is_in_the_fingerprint():
+    """A release with other defaults changes nothing that waits, and knows a submission again that came before it."""
+    new = stored("k")
+    assert set(msgspec.json.decode(new.options)) == {camel(name) for name in Terms.__struct_fields__}
+    nothing = Asked().stored()
+    bare = NewDelivery(
+        origin=new.origin, method=new.method, url=new.url, headers=new.headers, options=nothing, idempotency_key="k"
+    )
+    assert (new.fingerprint, nothing) == (bare.fingerprint, b"{}")
+    assert new.fingerprint != stored("k", maxRetries=2).fingerprint
 
 
 def test_everything_that_is_said_is_stored():

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from comity.errors import ComityError, InvalidRequest, OptionsError, TargetBlocked
 from comity.policy.dates import rfc3339
@@ -19,7 +19,7 @@ from comity.service.fields import checked_fields
 from comity.service.guard import Guard
 from comity.service.policies import Policies, said
 from comity.service.schedule import times
-from comity.service.terms import BackoffMs, MaxRetries, Strict4xx, Terms, TimeoutMs, camel
+from comity.service.terms import Asked, BackoffMs, MaxRetries, Strict4xx, Terms, TimeoutMs, camel
 from comity.service.vault import Vault
 from comity.store.records import LATEST, Mode, NewDelivery
 from comity.store.schedules import NewSchedule, Overlap
@@ -148,7 +148,7 @@ def to_deliver(
     address = _judged(given.url, "url", guard)
     if given.callback_url is not None:
         _judged(given.callback_url, "callbackUrl", guard)
-    asked = Terms(**said(given), callback_url=given.callback_url, policy=given.policy)
+    asked = Asked(**said(given), callback_url=given.callback_url, policy=given.policy)
     _check_times(given)
     body = None if given.body is None else given.body.encode()
     new = NewDelivery(
@@ -164,23 +164,20 @@ def to_deliver(
         run_at=_instant(given.run_at, "runAt"),
         delay=0 if given.delay is None else _length(given.delay, "delay"),
         deadline=_instant(given.deadline, "deadline") if given.cron is None else None,
-        max_attempts=asked.max_retries + 1,
         mode=given.delivery,
         idempotency_key=key or own,
     )
-    sealed = vault.seal(_by_policy(new, asked, given, policies))
+    sealed = vault.seal(_settled(new, asked, given, policies))
     return sealed if given.cron is None else _schedule(given, given.cron, sealed)
 
 
-def _by_policy(new: NewDelivery, asked: Terms, given: Submission, policies: Policies) -> NewDelivery:
-    """Return a delivery with the terms of the policy that was asked for, where none of its own were given."""
-    if given.policy is None:
-        return new
+def _settled(new: NewDelivery, asked: Asked, given: Submission, policies: Policies) -> NewDelivery:
+    """Return a delivery with all its terms: its own, then those of the policy that was asked for, then the defaults."""
     try:
-        terms = replace(asked, **policies.fields(given.policy) | said(given))
+        terms = Terms(**asdict(asked) | policies.fields(given.policy) | said(given))
     except OptionsError as error:
         raise Refused(str(error), field="policy") from None
-    # The fingerprint is of what was given: the same submission stays the same when the policy has changed since.
+    # The fingerprint is of what was given: the same submission stays the same when policy or defaults have changed since.
     fingerprints = (new.fingerprint,)
     return replace(new, options=terms.stored(), max_attempts=terms.max_retries + 1, fingerprints=fingerprints)
 

@@ -46,8 +46,10 @@ Strict4xx = Annotated[
 TimeoutMs = Annotated[int, Meta(ge=1, le=86_400_000, description="The longest time of one attempt.")]
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
     """What a submission asked for beyond the request itself; names on the outside are those of the API.
+
+    All of them are stored: another release may have other defaults, and changes nothing of what was accepted.
 
     Args:
         max_retries, backoff_ms, strict_4xx: see `RetryRules`.
@@ -88,3 +90,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel, omit_defaul
         return RetryRules(
             max_retries=self.max_retries, backoff_ms=self.backoff_ms, strict_4xx=self.strict_4xx, delivery=mode
         )
+
+
+class Asked(Terms, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+    """Terms as a submission said them: what it leaves to the defaults is no part of it, and so not of its fingerprint."""
