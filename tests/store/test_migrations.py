@@ -11,11 +11,14 @@ from contextlib import closing
 import pytest
 
 from comity.errors import StoreError
-from comity.store.sqlite.migrations import migrate, migrations
+from comity.store.schema import numbered
+from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from comity.testing.conformance.stage import new
 
-NEWEST = len(migrations())
+FILES = numbered("sqlite")
+NEWEST = len(FILES)
+LATER = (f"{NEWEST + 1:04}_later", "ALTER TABLE lanes ADD COLUMN later INTEGER NOT NULL DEFAULT 7;")
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def refusal(path):
 
 
 def test_files_are_numbered_without_a_gap():
-    assert [int(name.partition("_")[0]) for name, _ in migrations()] == list(range(1, NEWEST + 1))
+    assert [int(name.partition("_")[0]) for name, _ in FILES] == list(range(1, NEWEST + 1))
 
 
 def test_a_new_file_is_made_by_migrating_and_not_by_opening(path):
@@ -44,7 +47,7 @@ def test_a_new_file_is_made_by_migrating_and_not_by_opening(path):
     assert not path.exists()
     path.touch()
     assert "the store is empty: migrate it first" in str(refusal(path))
-    assert migrate(path) == [name for name, _ in migrations()]
+    assert migrate(path) == [name for name, _ in FILES]
     assert migrate(path) == []
 
 
@@ -66,7 +69,7 @@ async def test_an_old_store_that_is_migrated_is_as_a_new_one_and_keeps_its_rows(
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO origins (name) VALUES ('https://old:443')")
         db.execute("INSERT INTO lanes (key, origin) VALUES ('old', 1)")
-    assert migrate(path) == [name for name, _ in migrations()[version:]]
+    assert migrate(path) == [name for name, _ in FILES[version:]]
     migrate(tmp_path / "new.sqlite")
     assert schema(path) == schema(tmp_path / "new.sqlite")
     store = SqliteStore(path)
@@ -75,17 +78,19 @@ async def test_an_old_store_that_is_migrated_is_as_a_new_one_and_keeps_its_rows(
     await store.close()
 
 
-@pytest.mark.parametrize(("keys", "seen"), [([], 0), (["callback 7", "callback 12", "callback", "mine"], 12)])
-async def test_callbacks_go_on_behind_the_newest_that_an_older_version_told(path, keys, seen):
-    migrate(path, to=5)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.executemany(
-            "INSERT INTO keys (key, fingerprint, id, created_at) VALUES (?, x'00', 'id', 1)", [(key,) for key in keys]
-        )
-        db.execute("INSERT INTO events (seq, at, kind) VALUES (20, 1, 'pending')")
+async def test_a_store_in_use_is_brought_up_to_a_later_version_with_all_that_it_holds(path, monkeypatch):
+    """NP-034"""
     migrate(path)
     store = SqliteStore(path)
-    assert await store.marked("callbacks") == seen
+    (made,) = await store.submit([new(lane="old")])
+    await store.close()
+    monkeypatch.setattr("comity.store.sqlite.migrations.numbered", lambda _: (*FILES, LATER))
+    assert f"has schema {NEWEST} and this version needs {NEWEST + 1}" in str(refusal(path))
+    assert migrate(path) == [LATER[0]]
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT key, later FROM lanes").fetchall() == [("old", 7)]
+    store = SqliteStore(path)
+    assert await store.get(made.id) is not None
     await store.close()
 
 
@@ -110,15 +115,15 @@ def test_another_programs_database_is_left_alone(path):
 
 
 def test_what_fails_within_a_migration_is_undone(path, monkeypatch):
-    broken = ((*migrations()[0],), ("0002_broken", "CREATE TABLE half (x) STRICT; CREATE TABLE lanes (x);"))
-    monkeypatch.setattr("comity.store.sqlite.migrations.migrations", lambda: broken)
+    broken = (FILES[0], ("0002_broken", "CREATE TABLE half (x) STRICT; CREATE TABLE lanes (x);"))
+    monkeypatch.setattr("comity.store.sqlite.migrations.numbered", lambda _: broken)
     with pytest.raises(StoreError):
         migrate(path)
     monkeypatch.undo()
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
         assert db.execute("SELECT name FROM sqlite_schema WHERE name = 'half'").fetchall() == []
-    assert migrate(path) == [name for name, _ in migrations()[1:]]
+    assert migrate(path) == [name for name, _ in FILES[1:]]
 
 
 def test_a_sqlite_that_is_too_old_is_refused(path, monkeypatch):

@@ -14,14 +14,17 @@ from comity.errors import LeaseLost, OptionsError, StoreError
 from comity.policy.units import NS
 from comity.store.postgres.doctor import Facts, warnings
 from comity.store.postgres.faults import fault
-from comity.store.postgres.migrations import migrate, migrations
+from comity.store.postgres.migrations import migrate
 from comity.store.postgres.store import PostgresStore
 from comity.store.records import Ended, Retention
+from comity.store.schema import numbered
 from comity.testing.conformance.stage import LEASE, OK, claims, everything, known, new, submit, worker
 from tests.store.postgres_server import EmbeddedServer
 from tests.store.store_load import accounted, loaded
 
-NEWEST = len(migrations())
+FILES = numbered("postgres")
+NEWEST = len(FILES)
+LATER = (f"{NEWEST + 1:04}_later", "ALTER TABLE lanes ADD COLUMN later bigint NOT NULL DEFAULT 7")
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def own_server():
 
 
 def test_files_are_numbered_without_a_gap():
-    assert [int(name.partition("_")[0]) for name, _ in migrations()] == list(range(1, NEWEST + 1))
+    assert [int(name.partition("_")[0]) for name, _ in FILES] == list(range(1, NEWEST + 1))
 
 
 async def test_a_schema_is_made_by_migrating_and_not_by_opening(postgres_stage):
@@ -48,7 +51,7 @@ async def test_a_schema_is_made_by_migrating_and_not_by_opening(postgres_stage):
         await PostgresStore.open(dsn, schema=schema)
     assert refused.value.reason == "schema"
     both = await asyncio.gather(migrate(dsn, schema=schema), migrate(dsn, schema=schema))
-    assert sorted(both) == [[], [name for name, _ in migrations()]]
+    assert sorted(both) == [[], [name for name, _ in FILES]]
 
 
 @pytest.mark.parametrize("version", range(1, NEWEST))
@@ -58,9 +61,23 @@ async def test_new_code_on_an_old_schema_refuses_and_an_old_one_is_brought_up(po
     await migrate(dsn, schema=schema, to=version)
     with pytest.raises(StoreError, match=f"has schema {version} and this version needs {NEWEST}"):
         await PostgresStore.open(dsn, schema=schema)
-    assert await migrate(dsn, schema=schema) == [name for name, _ in migrations()[version:]]
+    assert await migrate(dsn, schema=schema) == [name for name, _ in FILES[version:]]
     store = await postgres_stage.open()
     await submit(store)
+
+
+async def test_a_store_in_use_is_brought_up_to_a_later_version_with_all_that_it_holds(postgres_stage, monkeypatch):
+    """NP-034: whoever has it open goes on meanwhile."""
+    store = await postgres_stage.open()
+    before = await submit(store, new(1, lane="old"))
+    monkeypatch.setattr("comity.store.postgres.migrations.numbered", lambda _: (*FILES, LATER))
+    with pytest.raises(StoreError, match=f"has schema {NEWEST} and this version needs {NEWEST + 1}"):
+        await postgres_stage.open()
+    assert await migrate(postgres_stage.dsn, schema=postgres_stage.schema) == [LATER[0]]
+    assert [tuple(row) for row in await postgres_stage.sql("SELECT key, later FROM lanes")] == [("old", 7)]
+    for each in (store, await postgres_stage.open()):
+        assert [(await known(each, number)).id for number in before] == before
+        await submit(each)
 
 
 async def test_a_newer_schema_and_another_programs_are_refused(postgres_stage):

@@ -363,14 +363,12 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Args:
         lease: of the worker that owns it, or None.
-        epoch: rises with every change of hands.
         paused_until, blocked_until: nothing of it is claimed before.
         gap: the learned gap between two starts, ns.
     """
 
     name: str
     lease: int | None
-    epoch: int
     paused_until: int
     blocked_until: int
     gap: int

@@ -1,18 +1,21 @@
 """Migrations: the schema changes by numbered files, in order, when somebody asks for it, and never by itself.
 
 The number of the last file that was applied stands in the table `store`, and is set in the same transaction as the files'
-changes. A file that was released is never edited.
+changes.
+
+They are applied while processes of the version before still run, which go on until somebody ends them. So a composite type
+(see `0005_rows.sql`) is never altered: those processes send the attributes that they know, and Postgres would refuse every row
+of it. A change makes a type of a new name, and a later release drops the old one.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from comity.errors import StoreError
 from comity.store.postgres.connecting import Place
 from comity.store.postgres.faults import translated
+from comity.store.schema import check_not_newer, check_not_older, numbered
 
 OLDEST = 130_000
 """Postgres 13: the oldest that is still looked after by its makers for a while (postgresql.org/support/versioning)."""
@@ -22,14 +25,6 @@ _IS_STORE = """
 SELECT count(*) = 3 FROM information_schema.columns WHERE table_schema = $1 AND table_name = 'store'
 AND column_name IN ('one', 'version', 'seq')
 """
-
-
-@cache
-def migrations() -> tuple[tuple[str, str], ...]:
-    """Return name and text of every migration; the first is number 1."""
-    folder = files("comity.store.schema.postgres")
-    found = sorted(each.name for each in folder.iterdir() if each.name.endswith(".sql"))
-    return tuple((name.removesuffix(".sql"), (folder / name).read_text(encoding="utf-8")) for name in found)
 
 
 async def migrate(dsn: str, *, schema: str = "comity", to: int | None = None) -> list[str]:
@@ -54,7 +49,7 @@ async def migrate(dsn: str, *, schema: str = "comity", to: int | None = None) ->
                 await db.execute(f"CREATE SCHEMA IF NOT EXISTS {place.quoted}")
                 done = await version(db, place)
                 applied = []
-                for number, (name, text) in enumerate(migrations()[:to], 1):
+                for number, (name, text) in enumerate(numbered("postgres")[:to], 1):
                     if number > done:
                         await db.execute(text)
                         await db.execute("UPDATE store SET version = $1", number)
@@ -70,10 +65,7 @@ async def check_schema(db: Any, place: Place) -> None:
     Raises:
         StoreError: it is older (it waits for `migrate`), newer, or no store.
     """
-    done, newest = await version(db, place), len(migrations())
-    if done < newest:
-        what = "is empty" if done == 0 else f"has schema {done} and this version needs {newest}"
-        raise StoreError(f"the store in schema {place.schema} {what}: migrate it first", reason="schema")
+    check_not_older(f"schema {place.schema}", await version(db, place), len(numbered("postgres")))
 
 
 async def version(db: Any, place: Place) -> int:
@@ -89,8 +81,6 @@ async def version(db: Any, place: Place) -> int:
         if await db.fetchval(_TABLES, place.schema):
             raise StoreError(f"the schema {place.schema} is no store of comity", reason="schema")
         return 0
-    done, newest = int(await db.fetchval("SELECT version FROM store")), len(migrations())
-    if done > newest:
-        said = f"the store has schema {done}, newer than this version's {newest}: use the newer comity"
-        raise StoreError(said, reason="schema")
+    done = int(await db.fetchval("SELECT version FROM store"))
+    check_not_newer(f"schema {place.schema}", done, len(numbered("postgres")))
     return done

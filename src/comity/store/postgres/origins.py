@@ -19,8 +19,8 @@ SELECT o.id FROM origins o WHERE o.lease IS NULL AND o.wanted
 """
 _LOOK = f"SELECT EXISTS (SELECT FROM leases WHERE id = $2), EXISTS ({_FREE}), (SELECT count(*) FROM leases)"  # noqa: S608 - texts of ours
 _OWN = f"""
-UPDATE origins o SET lease = $2, epoch = epoch + 1 FROM ({_FREE}) f WHERE o.id = f.id
-RETURNING o.id, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap
+UPDATE origins o SET lease = $2 FROM ({_FREE}) f WHERE o.id = f.id
+RETURNING o.id, o.name, o.lease, o.paused_until, o.blocked_until, o.gap
 """  # noqa: S608 - texts of ours
 _HOLD = """
 UPDATE origins SET paused_until = $1, blocked_until = $2, gap = $3

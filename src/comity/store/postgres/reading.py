@@ -38,11 +38,11 @@ SELECT d.id::text, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.m
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.id = d.id
 """
 _LANE = f"""
-SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
+SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.paused_until, o.blocked_until, o.gap,
     {", ".join(f"l.{name}" for name in COUNTS)}
 FROM lanes l JOIN origins o ON o.id = l.origin
 """  # noqa: S608 - names of ours
-_ORIGINS = 'SELECT name, lease, epoch, paused_until, blocked_until, gap FROM origins ORDER BY name COLLATE "C"'
+_ORIGINS = 'SELECT name, lease, paused_until, blocked_until, gap FROM origins ORDER BY name COLLATE "C"'
 _EVENTS = """
 SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery::text, e.attempt, e.status, e.note
 FROM events e LEFT JOIN lanes l ON l.id = e.lane LEFT JOIN origins o ON o.id = e.origin
@@ -187,7 +187,7 @@ def filled(kind: type[S], row: Iterable[Any]) -> S:
 
 def _lane(row: Any) -> Lane:
     key, paused, reason, ordered, limits, *rest = row
-    origin, totals = filled(Origin, rest[:6]), filled(Counts, rest[6:])
+    origin, totals = filled(Origin, rest[:5]), filled(Counts, rest[5:])
     return Lane(
         key=key, origin=origin, paused=paused, pause_reason=reason, ordered=ordered, limits=limits, counts=totals
     )

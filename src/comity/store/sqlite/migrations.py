@@ -1,7 +1,7 @@
 """Migrations: the schema changes by numbered files, in order, when somebody asks for it, and never by itself.
 
 The number of the last file that was applied stands in the database's header (`user_version`), and is set in the same
-transaction as the file's changes. A file that was released is never edited.
+transaction as the file's changes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from comity.errors import StoreError
+from comity.store.schema import check_not_newer, check_not_older, numbered
 from comity.store.sqlite.faults import translated
 from comity.store.sqlite.lock import Lock
 
@@ -22,14 +21,6 @@ APPLICATION = 0x636D7473
 
 OLDEST_SQLITE = (3, 37, 0)
 """STRICT tables; RETURNING came before."""
-
-
-@cache
-def migrations() -> tuple[tuple[str, str], ...]:
-    """Return name and text of every migration; the first is number 1."""
-    found = sorted(each.name for each in files("comity.store.schema.sqlite").iterdir() if each.name.endswith(".sql"))
-    folder = files("comity.store.schema.sqlite")
-    return tuple((name.removesuffix(".sql"), (folder / name).read_text(encoding="utf-8")) for name in found)
 
 
 def migrate(path: Path | str, *, to: int | None = None) -> list[str]:
@@ -52,7 +43,7 @@ def migrate(path: Path | str, *, to: int | None = None) -> list[str]:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=FULL")
             applied = []
-            for number, (name, text) in enumerate(migrations()[:to], 1):
+            for number, (name, text) in enumerate(numbered("sqlite")[:to], 1):
                 if number > done:
                     header = f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={number};"
                     db.executescript(f"BEGIN IMMEDIATE;\n{text}\n{header}\nCOMMIT;")
@@ -76,10 +67,7 @@ def check_schema(db: sqlite3.Connection, path: Path) -> None:
     Raises:
         StoreError: it is older (it waits for `migrate`), newer, or no store.
     """
-    done, newest = _version(db, path), len(migrations())
-    if done < newest:
-        what = "is empty" if done == 0 else f"has schema {done} and this version needs {newest}"
-        raise StoreError(f"{path}: the store {what}: migrate it first", reason="schema")
+    check_not_older(str(path), _version(db, path), len(numbered("sqlite")))
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
@@ -93,8 +81,5 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
         raise StoreError(f"{path}: this database is no store of comity", reason="schema")
-    newest = len(migrations())
-    if version > newest:
-        said = f"{path}: the store has schema {version}, newer than this version's {newest}: use the newer comity"
-        raise StoreError(said, reason="schema")
+    check_not_newer(str(path), version, len(numbered("sqlite")))
     return int(version)

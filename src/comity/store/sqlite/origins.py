@@ -31,8 +31,8 @@ AND failing_since <= ? AND failed_at - failing_since >= ? LIMIT ?
 """
 _LOOK = f"SELECT EXISTS ({_FREE}), (SELECT count(*) FROM leases)"  # noqa: S608 - texts of ours
 _OWN = f"""
-UPDATE origins SET lease = ?, epoch = epoch + 1 WHERE id IN ({_FREE})
-RETURNING id, name, lease, epoch, paused_until, blocked_until, gap
+UPDATE origins SET lease = ? WHERE id IN ({_FREE})
+RETURNING id, name, lease, paused_until, blocked_until, gap
 """  # noqa: S608 - texts of ours
 
 

@@ -42,11 +42,11 @@ SELECT d.id, d.state, d.phase = 4, d.cancelling, l.key, d.method, d.url, p.optio
 FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN payloads p ON p.n = d.n
 """
 _LANE = f"""
-SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.epoch, o.paused_until, o.blocked_until, o.gap,
+SELECT l.key, l.paused, l.pause_reason, l.ordered, l.limits, o.name, o.lease, o.paused_until, o.blocked_until, o.gap,
     {", ".join(f"l.{name}" for name in COUNTS)}
 FROM lanes l JOIN origins o ON o.id = l.origin
 """  # noqa: S608 - names of ours
-_ORIGINS = "SELECT name, lease, epoch, paused_until, blocked_until, gap FROM origins ORDER BY name"
+_ORIGINS = "SELECT name, lease, paused_until, blocked_until, gap FROM origins ORDER BY name"
 _EVENTS = """
 SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery, e.attempt, e.status, e.note
 FROM events e LEFT JOIN lanes l ON l.id = e.lane LEFT JOIN origins o ON o.id = e.origin
@@ -220,7 +220,7 @@ def _delivery(row: Sequence[Any]) -> Delivery:
 
 def _lane(row: Sequence[Any]) -> Lane:
     key, paused, reason, ordered, limits, *rest = row
-    origin, totals = _filled(Origin, rest[:6]), _filled(Counts, rest[6:])
+    origin, totals = _filled(Origin, rest[:5]), _filled(Counts, rest[5:])
     return Lane(
         key=key,
         origin=origin,

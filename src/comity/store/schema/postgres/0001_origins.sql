@@ -6,7 +6,8 @@
 CREATE TABLE store (
     one boolean PRIMARY KEY DEFAULT true CHECK (one), -- one row; whoever has it locked is the next to commit
     version integer NOT NULL,
-    seq bigint NOT NULL DEFAULT 0 -- the number of the last event
+    seq bigint NOT NULL DEFAULT 0, -- the number of the last event
+    generation bigint NOT NULL DEFAULT 0 -- rises when what processes remember of lanes is true no longer
 ) WITH (fillfactor = 10);
 
 INSERT INTO store (version) VALUES (0);
@@ -22,7 +23,6 @@ CREATE TABLE origins (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
     lease bigint,
-    epoch bigint NOT NULL DEFAULT 0,
     paused_until bigint NOT NULL DEFAULT 0,
     blocked_until bigint NOT NULL DEFAULT 0,
     gap bigint NOT NULL DEFAULT 0,
@@ -39,9 +39,13 @@ CREATE TABLE lanes (
     key text NOT NULL UNIQUE,
     origin bigint NOT NULL,
     paused boolean NOT NULL DEFAULT false,
+    pause_reason text, -- why it was paused by itself
+    ordered boolean NOT NULL DEFAULT false, -- its deliveries are sent one after the other, in the order in which they were created
     limits bytea NOT NULL DEFAULT '{}',
     served_at bigint NOT NULL DEFAULT 0, -- whose turn it is: the least first
-    waiting boolean NOT NULL DEFAULT false, -- ready > 0
+    -- ready > 0, but false also while the next delivery of an ordered lane cannot go yet; a claim finds that out, and any change
+    -- of the counts lets it look again.
+    waiting boolean NOT NULL DEFAULT false,
     -- how many deliveries there are, by state and by phase; changed in the transactions that change them
     pending bigint NOT NULL DEFAULT 0,
     retrying bigint NOT NULL DEFAULT 0,
@@ -49,8 +53,14 @@ CREATE TABLE lanes (
     failed bigint NOT NULL DEFAULT 0,
     cancelled bigint NOT NULL DEFAULT 0,
     ready bigint NOT NULL DEFAULT 0,
-    held bigint NOT NULL DEFAULT 0
+    held bigint NOT NULL DEFAULT 0,
+    emptied_at bigint, -- since when it has no deliveries; NULL while it has any
+    failing_since bigint, -- the first failure since the last success
+    failed_at bigint -- the last failure
 ) WITH (fillfactor = 50);
 
 CREATE INDEX lanes_waiting ON lanes (origin) WHERE waiting;
 CREATE INDEX lanes_origin ON lanes (origin);
+CREATE INDEX lanes_idle ON lanes (emptied_at)
+WHERE emptied_at IS NOT NULL AND NOT paused AND NOT ordered AND limits = '{}';
+CREATE INDEX lanes_failing ON lanes (failing_since) WHERE failing_since IS NOT NULL AND NOT paused;

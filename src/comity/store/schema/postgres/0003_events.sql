@@ -1,4 +1,4 @@
--- What happened, in order, and what a dashboard shows without counting.
+-- What happened, in order, who has dealt with how much of it, and what a dashboard shows without counting.
 
 CREATE TABLE events (
     seq bigint PRIMARY KEY,
@@ -10,6 +10,12 @@ CREATE TABLE events (
     attempt integer,
     status integer,
     note text
+);
+
+-- Who reads the events, and how far: callbacks go on where they were.
+CREATE TABLE readers (
+    name text PRIMARY KEY,
+    seen bigint NOT NULL -- the number of the last event that was read and dealt with
 );
 
 CREATE TABLE minutes (

@@ -9,7 +9,7 @@ CREATE TABLE deliveries (
     method TEXT NOT NULL,
     url TEXT NOT NULL,
     priority INTEGER NOT NULL,
-    rank INTEGER NOT NULL, -- enqueued_at + priority * ageing: the least first
+    rank INTEGER NOT NULL, -- when it was due first + priority * ageing: the least first
     mode TEXT NOT NULL,
     idempotency_key TEXT,
     created_at INTEGER NOT NULL,
@@ -30,7 +30,10 @@ CREATE TABLE deliveries (
     status INTEGER,
     error TEXT,
     reason TEXT,
-    version INTEGER NOT NULL DEFAULT 1
+    version INTEGER NOT NULL DEFAULT 1,
+    schedule TEXT, -- whose run it is
+    -- Set while its lane is ordered, so that deliveries of others need no entry in the index.
+    in_line INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX deliveries_waiting ON deliveries (due_at) WHERE phase = 1;
@@ -38,8 +41,14 @@ CREATE INDEX deliveries_ready ON deliveries (lane, rank, n) WHERE phase = 2;
 CREATE INDEX deliveries_held ON deliveries (lease) WHERE lease IS NOT NULL;
 CREATE INDEX deliveries_deadline ON deliveries (deadline) WHERE deadline IS NOT NULL AND phase IN (1, 2);
 CREATE INDEX deliveries_ended ON deliveries (state, ended_at) WHERE phase = 0;
-CREATE INDEX deliveries_state ON deliveries (state, n) WHERE state <> 'completed';
-CREATE INDEX deliveries_lane ON deliveries (lane, n);
+CREATE INDEX deliveries_line ON deliveries (lane, n) WHERE in_line = 1 AND phase <> 0;
+
+-- Every page stands in one piece, however many others there are: completed ones behind a million that failed, the few of a lane
+-- that failed, those that failed for a reason.
+CREATE INDEX deliveries_state ON deliveries (state, n);
+CREATE INDEX deliveries_lane ON deliveries (lane, state, n);
+CREATE INDEX deliveries_reason ON deliveries (reason, n) WHERE reason IS NOT NULL;
+CREATE INDEX deliveries_schedule ON deliveries (schedule, n) WHERE schedule IS NOT NULL;
 
 CREATE TABLE payloads (
     n INTEGER PRIMARY KEY REFERENCES deliveries (n),
@@ -84,7 +93,8 @@ CREATE TABLE keys (
     key TEXT PRIMARY KEY,
     fingerprint BLOB NOT NULL,
     id TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    schedule TEXT -- which one was made; the id is that of its first run
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX keys_age ON keys (created_at);

@@ -1,4 +1,4 @@
--- What happened, in order, and what a dashboard shows without counting.
+-- What happened, in order, who has dealt with how much of it, and what a dashboard shows without counting.
 
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, -- the last row is never deleted, so no number comes twice
@@ -11,6 +11,12 @@ CREATE TABLE events (
     status INTEGER,
     note TEXT
 ) STRICT;
+
+-- Who reads the events, and how far: callbacks go on where they were.
+CREATE TABLE readers (
+    name TEXT PRIMARY KEY,
+    seen INTEGER NOT NULL -- the number of the last event that was read and dealt with
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE minutes (
     began_at INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- What is delivered again and again, and which deliveries are runs of it.
+-- What is delivered again and again.
 
 CREATE TABLE schedules (
     id TEXT PRIMARY KEY, -- UUIDv7: in order of time
@@ -16,8 +16,3 @@ CREATE TABLE schedules (
 
 CREATE INDEX schedules_due ON schedules (due_at) WHERE paused = 0;
 CREATE INDEX schedules_latest ON schedules (latest);
-
-ALTER TABLE deliveries ADD COLUMN schedule TEXT; -- whose run it is
-CREATE INDEX deliveries_schedule ON deliveries (schedule, n) WHERE schedule IS NOT NULL;
-
-ALTER TABLE keys ADD COLUMN schedule TEXT; -- which one was made; the id is that of its first run

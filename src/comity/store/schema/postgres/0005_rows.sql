@@ -1,9 +1,12 @@
 -- Rows as they come from a process: many of them are one argument, an array of one of these. As an array for each column they
 -- would cost both sides twice as much.
+--
+-- None of these is ever altered: processes that run go on to send it as it was. A change makes a type of a new name.
 
 CREATE TYPE new_delivery AS (
     id uuid, lane bigint, phase smallint, method text, url text, priority smallint, rank bigint, mode text, key text,
-    due_at bigint, deadline bigint, max_attempts integer, options bytea, headers bytea, body bytea, schedule uuid
+    due_at bigint, deadline bigint, max_attempts integer, options bytea, headers bytea, body bytea, schedule uuid,
+    in_line boolean
 );
 
 CREATE TYPE begun_attempt AS (id uuid, lease bigint, fence bigint, cost bytea);
@@ -26,6 +29,3 @@ CREATE TYPE new_answer AS (
 CREATE TYPE new_event AS (
     at bigint, kind text, lane bigint, origin bigint, delivery uuid, attempt integer, status integer, note text
 );
-
--- Each row of it is changed three times within moments; on a page with room for that no index need be touched for the second.
-ALTER TABLE deliveries SET (fillfactor = 50);

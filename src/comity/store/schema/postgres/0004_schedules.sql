@@ -1,4 +1,4 @@
--- What is delivered again and again, and which deliveries are runs of it.
+-- What is delivered again and again.
 
 CREATE TABLE schedules (
     id uuid PRIMARY KEY, -- UUIDv7: in order of time
@@ -16,8 +16,3 @@ CREATE TABLE schedules (
 
 CREATE INDEX schedules_due ON schedules (due_at) WHERE NOT paused;
 CREATE INDEX schedules_latest ON schedules (latest);
-
-ALTER TABLE deliveries ADD COLUMN schedule uuid; -- whose run it is
-CREATE INDEX deliveries_schedule ON deliveries (schedule, id) WHERE schedule IS NOT NULL;
-
-ALTER TABLE keys ADD COLUMN schedule uuid; -- which one was made; the id is that of its first run
