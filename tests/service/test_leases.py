@@ -73,6 +73,14 @@ class Leased(Bench):
             while not (await self.store.rescue(0)).leases:
                 pass
 
+    async def told(self, kind):
+        """Return when the store's events tell of something of a kind."""
+        async with asyncio.timeout(LIMIT):
+            seen = 0
+            while kind not in [each.kind for each in await self.store.events(0)]:
+                await self.store.newer(seen)
+                seen = await self.store.last_event()
+
     async def decisions(self, delivery):
         return [each.decision for each in await self.store.attempts(delivery)]
 
@@ -234,6 +242,17 @@ async def test_what_a_host_taught_outlives_the_worker(work):
         assert len(work.upstream.log) == 1
         await work.store.unblock("other")
         assert (await work.end(other)).state == "completed"
+
+
+async def test_what_a_host_taught_while_the_store_refused_it_is_written_later(work):
+    """No other attempt brings it up while the origin is paused, and a restart would forget it."""
+    store = Failing(work.store, "hold", 1)
+    delivery = await work.submit("/flaky/a?fail=1&code=429&retry_after=600")
+    async with work.worker(store=store):
+        await work.told("origin.held")
+    (origin,) = await work.store.origins()
+    assert origin.paused_until > await work.store.now() + 500 * NS
+    assert (await work.store.get(delivery)).state == "retrying"
 
 
 async def test_an_unblocked_origin_goes_on_in_the_worker_that_paused_it(work):
@@ -403,11 +422,7 @@ async def test_origins_with_nothing_to_do_are_given_up(work):
     """Another worker may have them then; one with something to remember stays."""
     await work.submit("/ok/1")
     async with work.worker(sweep=NS // 100):
-        async with asyncio.timeout(LIMIT):
-            seen = 0
-            while "origin.released" not in [each.kind for each in await work.store.events(0)]:
-                await work.store.newer(seen)
-                seen = await work.store.last_event()
+        await work.told("origin.released")
         assert (await work.end(await work.submit("/ok/2"))).state == "completed"
 
 

@@ -136,6 +136,7 @@ class Errand:
         self._answer: Answer | None = None
         self._over = 0
         self._ending = False
+        self._unwritten: Tell | None = None
         self._cut: Cut | None = None
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"errand {claim.id}")
 
@@ -167,7 +168,9 @@ class Errand:
             return
         self._ending = True
         if self._cut != "lost":
-            await self._tell(tell)
+            await self._tell(tell, f"the end of an attempt of {self.claim.id}")
+            if self._unwritten is not None:
+                await self._tell(self._unwritten, f"what {self.claim.origin} taught")
 
     async def _go(self) -> Tell:
         """Return what the store is to be told."""
@@ -196,10 +199,13 @@ class Errand:
             return self._back()
         except _Stale:
             return self._back(_AGAIN)
+        write = partial(self._origins.write, self._lease()[0], origin, self._why(settled.outcome))
         try:
-            await self._origins.write(self._lease()[0], origin, self._why(settled.outcome))
-        except StoreError as error:  # another attempt will bring it up again; this one's end is to be told all the same
+            await write()
+        except StoreError as error:
+            # This attempt's end is to be told first. Then again, as a pause lets no other attempt bring it up.
             log.warning("what %s taught could not be written: %s", origin.name, error)
+            self._unwritten = write
         return self._end(self._ended(settled, rules))
 
     async def _prepared(self) -> tuple[Request, RetryRules, Timeout] | Tell:
@@ -355,7 +361,7 @@ class Errand:
     def _back(self, wait: int = 0) -> Tell:
         return lambda: self._store.give_back([self.claim], wait)
 
-    async def _tell(self, tell: Tell) -> None:
+    async def _tell(self, tell: Tell, what: str) -> None:
         """Tell the store, again and again while it does not take part: what became of a send is not to be lost."""
         while True:
             try:
@@ -365,7 +371,7 @@ class Errand:
             except StoreError as error:
                 if error.reason == "closed":
                     raise
-                log.warning("the end of an attempt of %s could not be written: %s", self.claim.id, error)
+                log.warning("%s could not be written: %s", what, error)
                 await asyncio.sleep(_AGAIN / NS)
                 continue
             return
