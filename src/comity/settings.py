@@ -305,7 +305,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         name="log", default="text", unit="text|json|off", group="log", read=_log,
-        text="How lines on standard error look; json has one for each request of the API too.",
+        text="How lines on standard error look; json has one for each request of the API too, with who asked.",
     ),
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ from comity.web import health, live, operating, reading, scheduling, taking
 from comity.web.openapi import describe
 from comity.web.operation import LOG, Operation
 from comity.web.problem import Refusal
+from comity.web.security import WHO
 from comity.web.shared import Shared
 
 
@@ -69,7 +70,8 @@ def create_app(service: Shared) -> ASGIApp:
 class Counted:
     """Counts every answer, and logs it at INFO when somebody listens.
 
-    A line has method, path (of the description, so no secrets), status and milliseconds.
+    A line has method, path (of the description, so no secrets), status and milliseconds; who asked, by the name of the token; and
+    the id or key in the path of what there is.
     """
 
     def __init__(self, app: ASGIApp, service: Shared) -> None:
@@ -97,6 +99,10 @@ class Counted:
             self._service.meter.count(method, path, status)
             took = (time.monotonic_ns() - began) // 1_000_000
             fields = {"method": method, "path": path, "status": status, "ms": took}
+            if WHO in scope:
+                fields["who"] = scope[WHO]
+            if 200 <= status < 400:  # else a name may be anything
+                fields |= scope.get("path_params", {})
             LOG.info("%s %s %d in %d ms", method, path, status, took, extra={"fields": fields})
 
 

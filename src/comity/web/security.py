@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -24,8 +24,18 @@ from comity.web.problem import Refusal
 Scope = Literal["submit", "read", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+WHO = "comity.who"
+"""Where a scope has the name of the token that a request came with."""
+
 _LEAST = 16
 _FORM = '"NAME SCOPES TOKEN" such as "billing submit,read 5f1c..."; SCOPES of submit, read, admin (all of it)'
+
+
+class Holder(NamedTuple):
+    """Whose a token is, and what it may do."""
+
+    name: str
+    scopes: frozenset[Scope]
 
 
 class Tokens:
@@ -63,12 +73,12 @@ class Tokens:
             raise OptionsError("token_file", str(path), reason=str(error)) from None
         return cls(text.splitlines(), str(path))
 
-    def scopes(self, token: str) -> frozenset[Scope]:
-        """Return what a token may do; nothing when it is unknown. It takes as long for any token."""
-        digest, found = sha256(token.encode()).digest(), frozenset[Scope]()
-        for known, scopes in self._known:
+    def holder(self, token: str) -> Holder | None:
+        """Return whose a token is; None when it is unknown. It takes as long for any token."""
+        digest, found = sha256(token.encode()).digest(), None
+        for known, holder in self._known:
             if hmac.compare_digest(known, digest):
-                found = scopes
+                found = holder
         return found
 
 
@@ -76,7 +86,7 @@ def check(request: Request, tokens: Tokens | None, scope: Scope | None) -> None:
     """Let a request pass, or not.
 
     Args:
-        request: what came.
+        request: what came; its scope is told whose token it has (WHO).
         tokens: None where only this machine can connect.
         scope: what it needs; None for what everybody may know.
 
@@ -89,11 +99,12 @@ def check(request: Request, tokens: Tokens | None, scope: Scope | None) -> None:
     if scope is None:
         return
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    scopes = tokens.scopes(token.strip()) if kind.lower() == "bearer" else frozenset()
-    if not scopes:
+    holder = tokens.holder(token.strip()) if kind.lower() == "bearer" else None
+    if holder is None:
         told = "a known token is needed: Authorization: Bearer TOKEN"
         raise Refusal(401, told, headers={"WWW-Authenticate": 'Bearer realm="comity"'})
-    if scope not in scopes and "admin" not in scopes:
+    request.scope[WHO] = holder.name
+    if scope not in holder.scopes and "admin" not in holder.scopes:
         challenge = f'Bearer realm="comity", error="insufficient_scope", scope="{scope}"'
         raise Refusal(403, f"the token has no scope {scope}", headers={"WWW-Authenticate": challenge})
 
@@ -117,10 +128,10 @@ def _check_local(request: Request) -> None:
         raise Refusal(403, "without tokens only programs on this machine are let in, and no pages of other sites")
 
 
-def _entry(words: list[str], place: str) -> tuple[bytes, frozenset[Scope]]:
+def _entry(words: list[str], place: str) -> tuple[bytes, Holder]:
     if len(words) != 3:
         raise OptionsError(place, None, _FORM, secret=True)
-    _, listed, token = words
+    name, listed, token = words
     scopes = frozenset(scope for scope in SCOPES if scope in listed.split(","))
     if unknown := set(listed.split(",")) - scopes:
         raise OptionsError(place, ",".join(sorted(unknown)), "scopes of submit, read and admin")
@@ -131,7 +142,7 @@ def _entry(words: list[str], place: str) -> tuple[bytes, frozenset[Scope]]:
             digest = b""
         if len(digest) != 32:
             raise OptionsError(place, None, "sha256: and 64 hexadecimal digits", secret=True)
-        return digest, scopes
+        return digest, Holder(name, scopes)
     if len(token) < _LEAST:
         raise OptionsError(place, None, f"a token of at least {_LEAST} characters", secret=True)
-    return sha256(token.encode()).digest(), scopes
+    return sha256(token.encode()).digest(), Holder(name, scopes)
