@@ -78,3 +78,8 @@ async def test_the_log_tells_who_did_what_to_which(tmp_path, caplog):
 )  # fmt: skip
 def test_loopback_is_what_only_this_machine_reaches(host, is_it):
     assert is_loopback(host) is is_it
+
+
+async def test_a_host_whose_brackets_do_not_end_is_none_of_this_machine(api):
+    status, told, _ = await api.call("GET", "/requests", headers={"Host": "[::1"})
+    assert (status, told["status"]) == (403, 403)

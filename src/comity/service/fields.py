@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from comity.client.headers import Headers
-from comity.client.request import Request
+from comity.client.address import parse
+from comity.client.headers import checked
 from comity.errors import InvalidRequest
 
 _OF_A_CONNECTION = frozenset(
@@ -17,8 +17,8 @@ _OF_A_CONNECTION = frozenset(
 """RFC 9110, 7.6.1: they concern a connection, and the service makes its own."""
 
 
-def checked_fields(method: str, url: str, given: Mapping[str, str], body: bytes | None) -> dict[str, str]:
-    """Return header fields that can be sent with this method, URL and body.
+def checked_fields(url: str, given: Mapping[str, str], body: bytes | None) -> dict[str, str]:
+    """Return header fields that can be sent with this URL and body.
 
     Raises:
         InvalidRequest: one of them cannot, or is of a connection; or Host or Content-Length say something else than URL and body.
@@ -28,12 +28,14 @@ def checked_fields(method: str, url: str, given: Mapping[str, str], body: bytes 
             raise InvalidRequest(
                 f"header {name[:50]} cannot be set: the service makes the connections (RFC 9110, 7.6.1)"
             )
-    length = next((value for name, value in given.items() if name.lower() == "content-length"), None)
-    if length is not None and length.strip() != str(len(body or b"")):
-        raise InvalidRequest(f"header content-length differs from the {len(body or b'')} bytes of the body")
-    request = Request(method, url, headers=given, content=body, idempotency_key="checked")
-    host = Headers(request.headers.pairs).get("host")
-    if host is not None and host.lower() != request.address.origin.authority:
-        raise InvalidRequest("header host differs from the URL's: leave it out, or submit the URL that is meant")
-    own = {name.lower() for name, _ in request.headers.pairs}
-    return {name: value.strip(" \t") for name, value in given.items() if name.lower() in own}
+    fields: dict[str, str] = {}
+    for name, value in checked(given):
+        assert value is not None
+        lower = name.lower()
+        if lower == "host" and value.lower() != parse(url).origin.authority:
+            raise InvalidRequest("header host differs from the URL's: leave it out, or submit the URL that is meant")
+        if lower != "content-length":
+            fields[name] = value
+        elif value != str(len(body or b"")):
+            raise InvalidRequest(f"header content-length differs from the {len(body or b'')} bytes of the body")
+    return fields

@@ -15,6 +15,7 @@ What it cannot know: the prefix of a network's own NAT64 (RFC 6052 section 2.2),
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import ip_network
 
 from comity.client.address import Address, parse
@@ -49,6 +50,8 @@ class Guard:
         entries = [_entry(each) for each in allow]
         self._names = frozenset(each for each in entries if isinstance(each, str))
         self._networks = tuple(each for each in entries if not isinstance(each, str))
+        # What a literal may be depends on nothing else, and most submissions go where others went.
+        self._judged = lru_cache(maxsize=1_000)(self._literal_objection)
 
     def check(self, url: str) -> Address:
         """Judge a URL as far as its text alone tells; nothing is looked up.
@@ -71,7 +74,7 @@ class Guard:
             literal = host
         else:
             return address
-        rule = self.objection(host, [literal])
+        rule = self._judged(host, literal)
         if rule is not None:
             raise TargetBlocked(f"the guard lets nobody connect to the host of this url ({rule})", rule=rule)
         return address
@@ -89,6 +92,9 @@ class Guard:
                 if rule is not None:
                     return rule
         return None
+
+    def _literal_objection(self, host: str, literal: str) -> str | None:
+        return self.objection(host, [literal])
 
     def _rule(self, address: IP, *, named: bool) -> str | None:
         if not named and not any(address in network for network in self._networks):

@@ -215,7 +215,7 @@ def _judged(url: str, field: str, guard: Guard) -> str:
 
 def _headers(given: Submission, body: bytes | None) -> bytes:
     try:
-        return msgspec.json.encode(checked_fields(given.method, given.url, given.headers, body))
+        return msgspec.json.encode(checked_fields(given.url, given.headers, body))
     except InvalidRequest as error:
         raise Refused(str(error), field="headers") from None
 

@@ -72,12 +72,17 @@ class Operation:
     problems: Sequence[int] = ()
     alias: str | None = None
 
+    @property
+    def paths(self) -> list[str]:
+        """All its paths."""
+        return [self.path] if self.alias is None else [self.path, self.alias]
+
     def routes(self) -> list[Route]:
         """Return its routes."""
-        paths = [self.path] if self.alias is None else [self.path, self.alias]
-        return [Route(path, self._answer, methods=[self.method]) for path in paths]
+        return [Route(path, self.answer, methods=[self.method]) for path in self.paths]
 
-    async def _answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Return what a request is answered with, an error of its handler too."""
         request.scope["comity.path"] = self.path
         try:
             check(request, shared_of(request).tokens, self.scope)
@@ -89,6 +94,8 @@ class Operation:
             return answer(error, shared_of(request))
 
     def _check_query(self, request: Request) -> None:
+        if not request.scope["query_string"]:
+            return
         known = {each.name for each in self.parameters if each.where == "query"}
         for name in request.query_params:
             if name not in known:

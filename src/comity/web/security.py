@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
@@ -121,11 +122,20 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_local(request: Request) -> None:
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    origin = request.headers.get("origin")
-    same = origin is None or origin.partition("://")[2] == request.headers.get("host")
-    if not is_loopback(host) or not same or request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
+    fields = request.headers
+    host, origin = fields.get("host", ""), fields.get("origin")
+    same = origin is None or origin.partition("://")[2] == host
+    if not _is_local(host) or not same or fields.get("sec-fetch-site") in {"cross-site", "same-site"}:
         raise Refusal(403, "without tokens only programs on this machine are let in, and no pages of other sites")
+
+
+@lru_cache(maxsize=64)  # most requests come to one name
+def _is_local(host: str) -> bool:
+    """Tell whether a Host names this machine."""
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:  # brackets that do not end
+        return False
 
 
 def _entry(words: list[str], place: str) -> tuple[bytes, Holder]:

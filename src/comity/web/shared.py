@@ -25,6 +25,9 @@ from comity.web.meter import Meter
 from comity.web.security import Tokens
 from comity.web.storing import Storing
 
+SHARED = "comity.shared"
+"""Where a scope has what all handlers share."""
+
 _NEAR = 1_000
 """So many below the bound, or a tenth of it, the store counts: others may have taken in some since the last look."""
 
@@ -123,4 +126,4 @@ class Shared:
 
 def shared_of(request: Request) -> Shared:
     """Return the service that a request came to."""
-    return cast("Shared", request.app.state.service)
+    return cast("Shared", request.scope[SHARED])
