@@ -83,8 +83,8 @@ async def _serve() -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     app = Starlette(routes=[Route("/requests", take, methods=["POST"])])
-    async with serving(app, host="127.0.0.1", port=0) as url:
-        print(url.rpartition(":")[2], flush=True)
+    async with serving(app, host="127.0.0.1", port=0) as served:
+        print(served.url.rpartition(":")[2], flush=True)
         await stopped.wait()
 
 

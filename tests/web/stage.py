@@ -24,8 +24,9 @@ LANE = "https://api.example"
 class Api:
     """What a test talks to."""
 
-    def __init__(self, url, session, store, service, clock):
-        self.url, self.session, self.store, self.service, self.clock = url, session, store, service, clock
+    def __init__(self, stack, session, store, service, clock):
+        self.stack, self.url, self.session = stack, stack.url, session
+        self.store, self.service, self.clock = store, service, clock
         self.lease = None
 
     async def call(self, method, path, json=None, **options):
@@ -104,6 +105,6 @@ async def staged(path, *, most=None, wrap=lambda store: store, allow=(), port=0,
         store = wrap(SqliteStore(path / "s.db", clock=clock))
         opened.push_async_callback(store.close)
         service = Shared(store=store, guard=Guard(allow=allow), feed=Feed(store), room=Room(store, most), **options)
-        url = await opened.enter_async_context(stacked(service, port=port))
+        stack = await opened.enter_async_context(stacked(service, port=port))
         session = await opened.enter_async_context(aiohttp.ClientSession())
-        yield Api(url, session, store, service, clock)
+        yield Api(stack, session, store, service, clock)

@@ -110,7 +110,7 @@ async def _service(folder: Path) -> AsyncIterator[str]:
         store = SqliteStore(folder / "demo.sqlite")
         opened.push_async_callback(store.close)
         shared = Shared(store=store, guard=guard, feed=Feed(store), room=Room(store, None))
-        yield await opened.enter_async_context(stacked(shared, Service(store, guard=guard)))
+        yield (await opened.enter_async_context(stacked(shared, Service(store, guard=guard)))).url
 
 
 async def _follow(service: AsyncServiceClient, names: Mapping[str, str], ends: dict[str, dict[str, Any]]) -> None:

@@ -155,10 +155,10 @@ async def _serve(settings: Mapping[str, Any]) -> None:
         )
         service = _service(store, guard, vault, settings, stop)
         where = stacked(shared, service, host=settings["host"], port=settings["port"], hurried=stop.hurried)
-        url = await opened.enter_async_context(where)
+        stack = await opened.enter_async_context(where)
         # Flushed: who started this process reads the line through a pipe before sending anything.
-        print(json.dumps({"url": url, "port": int(url.rpartition(":")[2])}), flush=True)
-        await _until(stop.asked, service)
+        print(json.dumps({"url": stack.url, "port": int(stack.url.rpartition(":")[2])}), flush=True)
+        await _until(stop.asked, stack.over)
     stop.check()
 
 
@@ -167,7 +167,7 @@ async def _work(settings: Mapping[str, Any]) -> None:
     async with AsyncExitStack() as opened:
         store = await _opened(opened, settings)
         service = await opened.enter_async_context(_service(store, guard, vault_of(settings), settings, stop))
-        await _until(stop.asked, service)
+        await _until(stop.asked, service.over)
     stop.check()
 
 
@@ -245,9 +245,9 @@ class _Stop:
         self.asked.set()
 
 
-async def _until(stopped: asyncio.Event, service: Service) -> None:
+async def _until(stopped: asyncio.Event, over: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Return when the end is asked for; raise when a part of the service failed for good."""
-    tasks = {asyncio.create_task(stopped.wait()), asyncio.create_task(service.over())}
+    tasks: set[asyncio.Task[Any]] = {asyncio.create_task(stopped.wait()), asyncio.create_task(over())}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -58,6 +58,16 @@ class Feed:
             for future in futures:
                 _wake(future)
 
+    async def over(self) -> None:
+        """Return when nobody reads any more, which does not come by itself.
+
+        Raises:
+            Exception: what the reading failed with; an outage of the store is waited for.
+        """
+        assert self._task is not None
+        await asyncio.wait([self._task])
+        self._task.result()
+
     @property
     def stopped(self) -> bool:
         """Whether nobody may wait any more."""

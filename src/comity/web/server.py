@@ -21,6 +21,27 @@ class CannotListen(ComityError):
     """The address cannot be listened on."""
 
 
+class Served:
+    """An application that is served.
+
+    Args:
+        url: where.
+        running: what serves it.
+    """
+
+    def __init__(self, url: str, running: asyncio.Task[None]) -> None:
+        self.url, self._running = url, running
+
+    async def over(self) -> None:
+        """Return when it is served no longer, which does not come by itself.
+
+        Raises:
+            Exception: what the server failed with.
+        """
+        await asyncio.wait([self._running])
+        self._running.result()
+
+
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -36,8 +57,8 @@ async def serving(
     grace: float = 10.0,
     before_end: Callable[[], None] | None = None,
     hurried: asyncio.Event | None = None,
-) -> AsyncIterator[str]:
-    """Serve an application for the length of a block; give its URL.
+) -> AsyncIterator[Served]:
+    """Serve an application for the length of a block.
 
     At the end no new connections are taken, and what is being answered may finish.
 
@@ -68,15 +89,18 @@ async def serving(
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         address = listener.getsockname()
-        yield f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}"
+        url = f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}"
+        yield Served(url, running)
     finally:
         if before_end is not None:
             before_end()
         server.should_exit = True
         hurry = asyncio.create_task(_hurry(server, hurried or asyncio.Event()))
-        await running
-        hurry.cancel()
-        listener.close()
+        try:
+            await running
+        finally:
+            hurry.cancel()
+            listener.close()
 
 
 async def _hurry(server: uvicorn.Server, hurried: asyncio.Event) -> None:
