@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from comity.errors import StoreError
@@ -53,7 +55,8 @@ async def test_a_full_disk_is_told_once_and_so_is_its_end_and_each_refusal_count
         assert "comity_store_takes_in 1" in (await api.call("GET", "/metrics"))[1].decode().splitlines()
     told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "comity.web"]
     assert [level for level, _ in told if level != "INFO"] == ["ERROR", "WARNING"]
-    assert told[-1] == ("WARNING", "the store takes submissions in again; in 0 s it refused 5")
+    # How many seconds that took is the machine's business.
+    assert re.fullmatch(r"the store takes submissions in again; in \d+ s it refused 5", told[-1][1])
 
 
 async def test_a_store_that_is_down_is_told_once_however_often_it_is_read(tmp_path, caplog):
