@@ -78,9 +78,18 @@ async def test_older_events_than_memory_holds_come_from_the_store(api):
     for _ in range(3):
         await api.submit()
     await api.followed()
-    for _ in range(2):
-        api.service.feed._kept.popleft()
+    del api.service.feed._kept[:2]
     assert [event.seq for event in await api.service.feed.after(0, 1)] == [1, 2, 3]
+
+
+async def test_followers_share_the_text_of_an_event(api):
+    """However many there are, and wherever each of them is."""
+    for _ in range(3):
+        await api.submit()
+    await api.followed()
+    first, second = await api.service.feed.after(0, 1), await api.service.feed.after(1, 1)
+    assert [message.seq for message in second] == [2, 3]
+    assert all(message.text is other.text for message, other in zip(first[1:], second, strict=True))
 
 
 async def test_silence_is_filled_with_signs_of_life(tmp_path):

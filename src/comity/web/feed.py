@@ -1,20 +1,23 @@
 """Feed: the store's events, read once for everybody who follows them.
 
-The newest stay in memory; who asks for older ones reads the store. So hundreds of followers cost what one does, and one
-that is slow holds nothing up: it has its own place in a log that is on the disk.
+The newest stay in memory, each with its text; who asks for older ones reads the store. So each of hundreds of followers costs
+little more than what is written to it, and one that is slow holds nothing up: it has its own place in a log that is on the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from operator import attrgetter
 from types import TracebackType
 from typing import Self
 
 from comity.errors import StoreError
 from comity.store.base import Store
 from comity.store.records import ENDS, Event
+from comity.web.message import Message
 
 _KEPT = 2_000
 _PAGE = 500
@@ -30,7 +33,7 @@ class Feed:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: deque[Event] = deque(maxlen=_KEPT)
+        self._kept: list[Message] = []
         self._news = asyncio.Event()
         self._ends: defaultdict[str, set[asyncio.Future[None]]] = defaultdict(set)
         self._task: asyncio.Task[None] | None = None
@@ -73,7 +76,7 @@ class Feed:
         """Whether nobody may wait any more."""
         return self._stopped.is_set()
 
-    async def after(self, seq: int, wait: float) -> Sequence[Event]:
+    async def after(self, seq: int, wait: float) -> Sequence[Message]:
         """Return events that follow the number `seq`, in order; none when the time is over or the feed has stopped.
 
         Raises:
@@ -87,8 +90,9 @@ class Feed:
             except TimeoutError:
                 return ()
         if self._kept and self._kept[0].seq <= seq + 1:
-            return [event for event in self._kept if event.seq > seq][:_PAGE]
-        return () if seq >= self.last else await self._store.events(seq, _PAGE)
+            first = bisect_right(self._kept, seq, key=_seq)
+            return self._kept[first : first + _PAGE]
+        return () if seq >= self.last else [Message(event) for event in await self._store.events(seq, _PAGE)]
 
     async def ended(self, delivery: str, wait: float, is_over: Callable[[], Awaitable[bool]]) -> None:
         """Return when a delivery comes to an end, when the time is over, or when the feed has stopped.
@@ -126,11 +130,16 @@ class Feed:
                 self._news = asyncio.Event()
 
     def _take(self, event: Event) -> None:
-        self._kept.append(event)
+        self._kept.append(Message(event))
+        if len(self._kept) >= 2 * _KEPT:
+            del self._kept[:-_KEPT]
         self.last = event.seq
         if event.kind in ENDS:
             for future in self._ends.get(event.delivery or "", ()):
                 _wake(future)
+
+
+_seq = attrgetter("seq")
 
 
 def _wake(future: asyncio.Future[None]) -> None:

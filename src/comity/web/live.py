@@ -1,4 +1,4 @@
-"""Live: the events as they happen (server-sent events, html.spec.whatwg.org/multipage/server-sent-events.html).
+"""Live: the events as they happen.
 
 The id of each is its number in the store, which a reader that comes back says in Last-Event-ID: it misses nothing that is
 kept, over restarts too. Nothing is held for a reader that is slow; when one write takes too long it is left, and comes back.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from comity.errors import StoreError
-from comity.web import views
 from comity.web.operation import LOG, Operation, Parameter
 from comity.web.problem import Refusal
 from comity.web.shared import Shared, shared_of
@@ -63,10 +61,6 @@ async def _told(service: Shared, seen: int) -> AsyncGenerator[bytes, None]:
         except StoreError as error:
             LOG.error("events cannot be read: %s", error)
             return
-        for event in happened:
-            seen = event.seq
-        yield b"".join(map(_event, map(views.event, happened))) or b": alive\n\n"
-
-
-def _event(told: views.EventView) -> bytes:
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (told.seq, told.kind.encode(), msgspec.json.encode(told))
+        if happened:
+            seen = happened[-1].seq
+        yield b"".join(message.text for message in happened) or b": alive\n\n"
