@@ -195,6 +195,14 @@ def test_a_key_that_is_none_is_refused(value):
         idempotency_key(value)
 
 
+@pytest.mark.parametrize("value", ["callback 5", '"callback 12"'])
+def test_a_key_that_a_callback_may_come_to_have_is_refused(value):
+    """Whoever took it before would have had that callback taken for a repetition, and so lost."""
+    with pytest.raises(Refused, match='"callback N", which the service uses itself'):
+        idempotency_key(value)
+    assert idempotency_key("callback") == "callback"
+
+
 def test_two_keys_have_to_be_one():
     assert stored("k", idempotencyKey="k").idempotency_key == "k"
     with pytest.raises(Refused) as refused:

@@ -17,12 +17,12 @@ from comity.errors import InvalidRequest, StoreError
 from comity.policy.units import NS
 from comity.service.errand import CALLBACKS
 from comity.service.log import log
+from comity.service.submit import CALLBACK_KEY
 from comity.service.terms import Terms
 from comity.store.base import Store
 from comity.store.records import ENDS, Delivery, Event, NewDelivery
 
 _READER = "callbacks"
-_KEY = "callback"
 _PAGE = 500
 _TERMS = Terms(max_retries=8, backoff_ms=2_500)
 """5 s, 10 s ... 21 min: three quarters of an hour in all, as a receiver may be about to be restarted."""
@@ -79,7 +79,7 @@ class Callbacks:
             body=_body(event, delivery),
             options=_TERMS.stored(),
             max_attempts=_TERMS.max_retries + 1,
-            idempotency_key=f"{_KEY} {event.seq}",
+            idempotency_key=CALLBACK_KEY.format(event.seq),
         )
 
 

@@ -28,6 +28,9 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _LONGEST_KEY = 255
 _KEY = re.compile(r"[\x20-\x7e]+")
+CALLBACK_KEY = "callback {}"
+"""The key of the callback that an event asks for. Nobody else may use such a one: who came first would take the other's place."""
+_TAKEN = re.compile(CALLBACK_KEY.format("[0-9]+"))
 _PATH = re.compile(r"\$(?:\.(\w+)|\[[^]]*\])+|field `(\w+)`")
 _ESCAPE = re.compile(r'\\(["\\])')
 
@@ -186,7 +189,7 @@ def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | 
     """Read an idempotency key: a quoted string (draft-ietf-httpapi-idempotency-key-header-07), or bare.
 
     Raises:
-        Refused: it is empty, too long, or holds other than visible ASCII.
+        Refused: it is empty, too long, holds other than visible ASCII, or is of a form that callbacks have.
 
     Example:
         >>> idempotency_key('"8e03978e"'), idempotency_key("8e03978e")
@@ -202,6 +205,9 @@ def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | 
         key = _ESCAPE.sub(r"\1", inner)
     if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
         raise Refused(f"{field} has to be 1 to {_LONGEST_KEY} ASCII characters", field=field)
+    if _TAKEN.fullmatch(key):
+        told = f'{field} is of the form "{CALLBACK_KEY.format("N")}", which the service uses itself; take another'
+        raise Refused(told, field=field)
     return key
 
 
