@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from base64 import b64encode
 from contextlib import closing, contextmanager
@@ -260,6 +262,45 @@ def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
     for name in ("comity.db", "tokens"):
         assert f"warning  everybody on this machine may read {name}" in ill.stdout
     assert "hunter2" not in ill.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("serve", "[::1/x"),
+        ("worker", "127.0.0.1:port/x"),
+        ("migrate", "127.0.0.1:99999/x"),
+        ("doctor", "127.0.0.1/x?sslmode=always"),
+    ],
+)
+def test_a_store_that_no_driver_understands_is_refused_with_the_reason(tmp_path, command, place):
+    done = comity(command, "--store", f"postgresql://me:hunter1@{place}", cwd=tmp_path)
+    told = done.stdout + done.stderr
+    assert (done.returncode, "Traceback" in told, "hunter1" in told) == (1 if command == "doctor" else 2, False, False)
+    assert f"--store='postgresql://***@{place}' cannot be used" in told
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "code"),
+    [
+        ("serve", "starlette", 2),
+        ("worker", "asyncpg", 2),
+        ("migrate", "asyncpg", 2),
+        ("doctor", "starlette", 1),
+        ("doctor", "asyncpg", 1),
+    ],
+)
+def test_a_package_that_is_not_there_is_told_with_what_to_install(tmp_path, command, name, code):
+    """The doctor goes on with all that can be looked at without it."""
+    store = "postgresql://me@127.0.0.1:1/x" if name == "asyncpg" else "sqlite:///x.db"
+    run = f"import sys; sys.modules[{name!r}] = None; from comity.cli import main; main()"
+    arguments = [sys.executable, "-c", run, command, "--store", store]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, check=False)
+    told = done.stdout + done.stderr
+    extra = "postgres" if name == "asyncpg" else "serve"
+    assert (done.returncode, "Traceback" in told) == (code, False)
+    assert f"{name} is not installed: pip install 'comity[{extra}]'" in told
+    assert command != "doctor" or "encryption:" in told
 
 
 def test_a_configuration_has_policies_and_limits_of_hosts(tmp_path, upstream):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import typer
 
+from comity.cli.guarded import missing
 from comity.cli.serving import guard_of, policies_of, tokens_of, vault_of
 from comity.cli.settled import settled
 from comity.errors import ComityError, StoreError
@@ -42,7 +43,7 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     yield "ok", f"Python {sys.version.split()[0]}"
     for name in ("starlette", "uvicorn", *(("cryptography",) if settings["encryption_keys"] else ())):
         if find_spec(name) is None:
-            yield "error", f"{name} is not installed: pip install 'comity[serve]'"
+            yield "error", missing(ModuleNotFoundError(name=name))
     yield _sqlite(sqlite3.sqlite_version_info)
     yield _tried("store", lambda: _store(settings["store"]))
     yield from _postgres(settings["store"])
@@ -75,6 +76,8 @@ def _tried(what: str, check: Callable[[], str]) -> Finding:
         return "ok", f"{what}: {check()}"
     except ComityError as error:
         return "error", f"{what}: {error}"
+    except ImportError as error:
+        return "error", f"{what}: {missing(error)}"
 
 
 def _sqlite(version: tuple[int, ...]) -> Finding:
@@ -153,7 +156,7 @@ def _encryption(settings: dict[str, Any]) -> Iterator[Finding]:
                 "`openssl rand -base64 32` and set it as COMITY_ENCRYPTION_KEYS of every process"
             ),
         )
-    with suppress(ComityError):  # that the store cannot be opened is told already
+    with suppress(ComityError, ImportError):  # that the store cannot be opened is told already
         for key, count in sorted(asyncio.run(_missed(settings)).items()):
             told = f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} deliveries wait for it"
             yield "error", f"encryption: {told}"

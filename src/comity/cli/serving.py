@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from comity.cli.guarded import guarded
 from comity.cli.settled import settled
 from comity.cli.streams import tell
-from comity.errors import ComityError, OptionsError
+from comity.errors import OptionsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -46,16 +47,9 @@ def worker(*, settings: dict[str, Any]) -> None:
 @settled("store")
 def migrate(*, settings: dict[str, Any]) -> None:
     """Make the store, or bring its schema up to date. No process may have it open."""
-    from comity.cli import loops
     from comity.service.stores import migrate_store
 
-    try:
-        applied = asyncio.run(migrate_store(settings["store"]))
-    except OptionsError as error:
-        loops.refuse("migrate", error)
-    except ComityError as error:
-        tell(f"comity migrate: {error}")
-        raise typer.Exit(1) from None
+    applied = guarded("migrate", lambda: asyncio.run(migrate_store(settings["store"])))
     for name in applied:
         print(f"applied {name}")
     if not applied:
@@ -109,27 +103,9 @@ def vault_of(settings: Mapping[str, Any]) -> Vault:
 
 def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: Mapping[str, Any]) -> None:
     from comity.cli import logs, loops
-    from comity.service.supervisor import leaves
 
     logs.start(settings["log"])
-    try:
-        loops.run(main())
-    except OptionsError as error:
-        loops.refuse(command, error)
-    except ComityError as error:
-        tell(f"comity {command}: {error}")
-        raise typer.Exit(1) from None
-    except ImportError as error:
-        extra = {"starlette": "serve", "uvicorn": "serve", "cryptography": "serve", "asyncpg": "postgres"}.get(
-            error.name or ""
-        )
-        if extra is None:
-            raise
-        tell(f"comity {command}: {error.name} is not installed: pip install 'comity[{extra}]'")
-        raise typer.Exit(2) from None
-    except BaseExceptionGroup as errors:
-        tell(f"comity {command}: {leaves(errors)[0]}")
-        raise typer.Exit(1) from None
+    guarded(command, lambda: loops.run(main()))
 
 
 async def _serve(settings: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from comity import redact
@@ -36,7 +38,8 @@ async def open_store(url: str) -> Store:
     if file is None:
         from comity.store.postgres.store import PostgresStore
 
-        return await PostgresStore.open(url)
+        with _called_by_its_option():
+            return await PostgresStore.open(url)
     from comity.store.sqlite.store import SqliteStore
 
     return SqliteStore(file)
@@ -53,7 +56,16 @@ async def migrate_store(url: str) -> list[str]:
     if file is None:
         from comity.store.postgres.migrations import migrate
 
-        return await migrate(url)
+        with _called_by_its_option():
+            return await migrate(url)
     from comity.store.sqlite import migrations
 
     return migrations.migrate(file)
+
+
+@contextmanager
+def _called_by_its_option() -> Iterator[None]:
+    try:
+        yield
+    except OptionsError as error:
+        raise OptionsError("--store", error.value, _ALLOWED, reason=error.reason) from None

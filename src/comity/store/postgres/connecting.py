@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import asyncpg
+
+from comity import redact
+from comity.errors import OptionsError
 
 SECONDS = 10.0
 """So long connecting may take."""
@@ -72,6 +77,23 @@ class Place(NamedTuple):
         """Open a connection.
 
         Raises:
+            OptionsError: as of `understood`.
             OSError, asyncpg.PostgresError, asyncpg.InterfaceError: there is none to be had.
         """
-        return await asyncpg.connect(**self.arguments)
+        with self.understood():
+            return await asyncpg.connect(**self.arguments)
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Connect in this block.
+
+        Raises:
+            OptionsError: the driver cannot make sense of the DSN, of which it tells by plain ValueErrors.
+        """
+        try:
+            yield
+        except (ValueError, OverflowError) as error:
+            allowed = "postgresql://user:password@host:port/database"
+            # Its own words name a parameter that is wrong, but of any other error they may quote a part of the password.
+            reason = str(error) if isinstance(error, asyncpg.InterfaceError) else ""
+            raise OptionsError("dsn", redact.url(self.dsn), allowed, reason=reason) from None

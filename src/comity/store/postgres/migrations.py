@@ -38,6 +38,7 @@ async def migrate(dsn: str, *, schema: str = "comity", to: int | None = None) ->
         to: the number of the last migration to apply; None is the newest.
 
     Raises:
+        OptionsError: `dsn` is none of that.
         StoreError: no connection, the schema holds something else, or it is newer than this version.
     """
     place = Place(dsn, schema, patience=None)  # an index of millions of rows takes its time

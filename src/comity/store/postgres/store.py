@@ -146,7 +146,7 @@ class PostgresStore:
             patience: seconds after which a database that does not answer counts as away.
 
         Raises:
-            OptionsError: `ageing` is none of that, or `patience` is not above 0.
+            OptionsError: `dsn` or `ageing` is none of that, or `patience` is not above 0.
             StoreError: no connection, or its schema is older or newer.
         """
         if not 0 <= ageing <= LONGEST_AGEING:
@@ -155,7 +155,8 @@ class PostgresStore:
             raise OptionsError("patience", patience, "more than 0 seconds, for example 10")
         place = Place(dsn, schema, patience)
         with translated():
-            pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS)
+            with place.understood():
+                pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS)
             try:
                 async with pool.acquire() as db:
                     await check_schema(db, place)
