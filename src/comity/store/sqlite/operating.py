@@ -43,8 +43,9 @@ def replay(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     """Deliver each again that came to an end."""
     change = Change(transaction)
     for number in calls:
-        for row in change.find("id = ? AND phase = ?", number, END):
-            _again(transaction, row)
+        change.find("id = ? AND phase = ?", number, END)
+    for row in change.all():  # each once, however many calls name it
+        _again(transaction, row)
     change.save()
     return [delivery(transaction.db, number) for number in calls]
 

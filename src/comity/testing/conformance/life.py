@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
@@ -256,6 +258,17 @@ class Life:
             await store.finish(claim, OK)
             assert [row.number for row in await store.attempts(number)] == [1, 2, 3]
             assert await store.replay("another") is None
+
+    async def test_replays_of_one_delivery_that_come_together_are_one(self, stage: Stage) -> None:
+        """Each of those who asked for it is answered the same, and it happened once."""
+        async with stage.opened() as store:
+            (number,) = await submit(store)
+            await store.cancel(number)
+            seen = await store.last_event()
+            answers = await asyncio.gather(*(store.replay(number) for _ in range(5)))
+            assert [answer and answer.state for answer in answers] == ["pending"] * 5
+            assert [event.kind for event in await store.events(seen)] == ["replayed"]
+            assert (await store.counts()).pending == 1
 
     async def test_a_replay_leaves_alone_what_is_alive(self, stage: Stage) -> None:
         """And drops a deadline that has passed."""
