@@ -128,9 +128,19 @@ class Origins:
         """Take up to `most` origins more, and begin their limiters; what a store that was away kept from its end comes first."""
         await self._disown(lease)
         self._taken += await self._store.own(lease, most, self._beyond())
-        while self._taken:
-            self._owned[self._taken[-1].name] = await self._begin(self._taken[-1])
-            self._taken.pop()
+        if not self._taken:
+            return
+        shift = await self._shift()
+        # Side by side, as what each reads is little, and nothing is claimed before all have begun.
+        begun = await asyncio.gather(*(self._begin(each, shift) for each in self._taken), return_exceptions=True)
+        taken, self._taken = self._taken, []
+        for origin, each in zip(taken, begun, strict=True):
+            if isinstance(each, OwnedOrigin):
+                self._owned[origin.name] = each
+            else:
+                self._taken.append(origin)
+        if failed := [each for each in begun if isinstance(each, BaseException)]:
+            raise failed[0]
 
     async def lane(self, key: str, origin: str) -> Gate | None:
         """Return the gate of a lane of an owned origin, None when it has no limits of its own.
@@ -160,7 +170,7 @@ class Origins:
                 gates.pop(lane, None)
             found = await self._store.lane(lane) if lane in self._owned else None
             if found is not None:
-                begun = await self._begin(found.origin)
+                begun = await self._begin(found.origin, await self._shift())
                 if lane in self._owned:  # not given up meanwhile
                     self._owned[lane] = begun
 
@@ -231,15 +241,20 @@ class Origins:
             await self._store.disown(lease, names)
             self._left.difference_update(names)
 
-    async def _begin(self, origin: Origin) -> OwnedOrigin:
+    async def _shift(self) -> int:
+        """Return what the engine's clock is ahead of the store's, ns."""
+        store_now = await self._store.now()
+        return self._clock.now() - store_now
+
+    async def _begin(self, origin: Origin, shift: int) -> OwnedOrigin:
         """Return an origin whose limiter knows what was sent before."""
         policy = await self._policy(origin.name, self._rules.match(host_of(origin.name)).policy)
-        store_now = await self._store.now()
-        sends = await self._sends(policy, origin.name)
+        sends = await self._sends(policy, origin.name, shift)
         hosts = Hosts(policy, max_connections=None, clock=self._clock)
         gate = hosts.gate(host_of(origin.name))
         with gate.lock:
             now, wall = self._clock.now(), self._clock.wall()
+            store_now = now - shift
             gate.core.meters.recount(sends)
             memory = HostMemory(
                 at=wall,
@@ -256,18 +271,16 @@ class Origins:
             return None
         gate = lane_gate(policy, key, self._clock)
         # Which of the origin's sends were the lane's is not told; all of them are the most that it can have been.
-        gate.core.meters.recount(await self._sends(policy, origin))
+        gate.core.meters.recount(await self._sends(policy, origin, await self._shift()))
         return gate
 
-    async def _sends(self, policy: Policy, origin: str) -> list[tuple[int, int, Mapping[str, int]]]:
+    async def _sends(self, policy: Policy, origin: str, shift: int) -> list[tuple[int, int, Mapping[str, int]]]:
         """Return what was sent to an origin within the longest window of a policy, on the engine's clock."""
         longest = max((rate.per_ns for rate in policy.rate), default=0)
         if not longest:
             return []
-        store_now = await self._store.now()
         now = self._clock.now()
-        shift = now - store_now
-        found = await self._store.starts(origin, store_now - longest)
+        found = await self._store.starts(origin, now - shift - longest)
         # What lies in the future was written before the store's clock was set back, and counts as sent now: else nothing would
         # be sent until that time has come again.
         return [
