@@ -189,7 +189,7 @@ async def test_what_is_longer_than_a_lease_stays_its_workers(work):
 
 
 async def test_workers_share_what_there_is_and_send_nothing_twice(work):
-    """DD-03, DD-04: 6 workers, 300 deliveries to 3 origins, 300 requests."""
+    """DD-03, DD-04: 6 workers, 300 deliveries to 2 origins, 300 requests."""
     origins = [work.upstream.url, work.upstream.url.replace("127.0.0.1", "localhost")]
     new = [work.delivery(f"{origins[n % 2]}/ok/{n}") for n in range(300)]
     async with work.worker(), work.worker(), work.worker(), work.worker(), work.worker(), work.worker():

@@ -28,6 +28,7 @@ from comity.engine.clock import Clock
 from comity.engine.moments import seconds_text
 from comity.errors import (
     ClientClosed,
+    ComityError,
     HostBlocked,
     InvalidRequest,
     LeaseLost,
@@ -185,20 +186,8 @@ class Errand:
             async with await self._turn() as turn:
                 send = partial(self._send, request, limits, turn)
                 settled = await origin.engine.run(self._call(request, rules, origin), send)
-        except HostBlocked as blocked:  # the origin's row keeps the others back, until somebody lifts that
-            return self._back(min(_AGAIN, round(blocked.retry_after * NS)))
-        except QueueTimeout as late:
-            return self._back(_AGAIN if late.needed is None else min(_LATER, round(late.needed * NS)))
-        except (QueueFull, ClientClosed):
-            return self._back(_AGAIN)
-        except LeaseLost:
-            raise
-        except StoreError as error:
-            return self._unbegun(error)
-        except TimedOut:  # its deadline passed in the queue, and whoever claims it next fails it
-            return self._back()
-        except _Stale:
-            return self._back(_AGAIN)
+        except (ComityError, _Stale) as error:
+            return self._unsent(error)
         write = partial(self._origins.write, self._lease()[0], origin, self._why(settled.outcome))
         try:
             await write()
@@ -231,17 +220,21 @@ class Errand:
         """Return what to tell of a delivery that no request can be made of; an attempt is where an error stands."""
         try:
             await self._store.begin(self.claim)
-        except LeaseLost:
-            raise
         except StoreError as away:
-            return self._unbegun(away)
+            return self._unsent(away)
         said = f"{type(error).__name__}: {error}"
         return self._end(Ended(then="failed", reason="invalid", error=said, sent="no"))
 
-    def _unbegun(self, error: StoreError) -> Tell:
-        """Return what to tell when the attempt's row could not be written, so that nothing was sent."""
-        log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
-        return self._back(_AGAIN)
+    def _unsent(self, error: Exception) -> Tell:
+        """Return what to tell when its turn did not come, or its attempt's row could not be written.
+
+        Raises:
+            Exception: the error itself, when it is none of these.
+        """
+        wait = _later(error)
+        if isinstance(error, StoreError):
+            log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
+        return self._back(wait)
 
     def _request(self) -> Request:
         claim, signer = self.claim, self._setting.signer
@@ -379,6 +372,23 @@ class Errand:
 
 class _Stale(Exception):
     """The lease may have run out between the grant and the first byte."""
+
+
+def _later(error: Exception) -> int:
+    """Return in how many ns to try again what was not sent; raise what is no reason to."""
+    match error:
+        case LeaseLost():
+            raise error
+        case HostBlocked():  # the origin's row keeps the others back, until somebody lifts that
+            return min(_AGAIN, round(error.retry_after * NS))
+        case QueueTimeout(needed=float(needed)):
+            return min(_LATER, round(needed * NS))
+        case TimedOut():  # its deadline passed in the queue, and whoever claims it next fails it
+            return 0
+        case QueueTimeout() | QueueFull() | ClientClosed() | StoreError() | _Stale():
+            return _AGAIN
+        case _:
+            raise error
 
 
 @lru_cache(maxsize=1024)
