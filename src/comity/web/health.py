@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from comity.errors import StoreError
 from comity.store.records import Counts
-from comity.web.meter import Sample, family
+from comity.web.meter import Sample, family, table
 from comity.web.operation import LOG, Operation, reply
 from comity.web.problem import STORE_RETRY, Refusal
 from comity.web.shared import shared_of
@@ -58,14 +58,18 @@ async def metrics(request: Request) -> Response:
             LOG.error("the store refused: %s", error)
         told.append(family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 0)]))
     else:
-        by_lane: list[Sample] = [
-            ({"lane": each.key, "state": state}, count) for each in lanes for state, count in _live(each.counts).items()
-        ]
+        live = [(each.key, _live(each.counts)) for each in lanes]
         paused: list[Sample] = [({"lane": each.key}, int(each.paused)) for each in lanes]
         told += [
             family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 1)]),
             family("comity_deliveries", "gauge", "Deliveries by state.", _by_state(counts)),
-            family("comity_lane_deliveries", "gauge", f"Live ones of the first {_MOST_LANES} lanes.", by_lane),
+            table(
+                "comity_lane_deliveries",
+                "gauge",
+                f"Live ones of the first {_MOST_LANES} lanes.",
+                ("lane", "state"),
+                live,
+            ),
             family("comity_lane_paused", "gauge", "Whether a lane is paused.", paused),
         ]
     return PlainTextResponse("\n".join(told) + "\n", media_type=f"{PROMETHEUS}; version=0.0.4")
@@ -90,4 +94,4 @@ def _by_state(counts: Counts) -> list[Sample]:
 
 
 def _live(counts: Counts) -> dict[str, int]:
-    return {state: getattr(counts, state) for state in ("pending", "retrying", "ready", "held")}
+    return {"pending": counts.pending, "retrying": counts.retrying, "ready": counts.ready, "held": counts.held}

@@ -37,10 +37,27 @@ def family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> str:
     """
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
-        inside = ",".join(f'{label}="{_escaped(told)}"' for label, told in labels.items())
+        inside = ",".join([f'{label}="{_escaped(told)}"' for label, told in labels.items()])
         lines.append(f"{name}{{{inside}}} {value}" if inside else f"{name} {value}")
     return "\n".join(lines)
 
 
+def table(
+    name: str, kind: str, text: str, labels: tuple[str, str], rows: Iterable[tuple[str, Mapping[str, int]]]
+) -> str:
+    """Return one family of metrics, as `family`, that has several values for each of many things.
+
+    The labels are what things and their values are called; a row is a thing with its values by what they are of, in words of ours.
+    """
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+    thing, what = labels
+    for key, values in rows:
+        begin = f'{name}{{{thing}="{_escaped(key)}",{what}="'
+        lines.extend([f'{begin}{each}"}} {value}' for each, value in values.items()])
+    return "\n".join(lines)
+
+
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    if '"' in text or "\\" in text or "\n" in text:  # hardly any has one, and there are thousands
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text
