@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from comity.errors import OptionsError
 from comity.policy.rate import Rate
+from comity.policy.units import NS
+from comity.service.capture import KEPT
+from comity.service.client import ServiceClient
 from comity.service.policies import FIELDS, Policies
+from comity.service.retry_rules import RETRIES
+from comity.service.service import Service
+from comity.service.worker import WorkerOptions
 from comity.settings import HOST, TABLE, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+from comity.store.records import NewDelivery, Retention
+from comity.web.shared import Shared
 
 
 def sources(tmp_path, flags=None, environ=None, dotenv="", toml=""):
@@ -198,3 +207,22 @@ def test_the_document_has_every_setting_with_its_default():
     text = text.partition("\n## Settings\n")[2]
     told = dict(re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\| (?:`([^`]*)`)? *\|", text, re.MULTILINE))
     assert told == {row.name: row.default or "" for row in TABLE}
+
+
+def test_what_the_service_does_by_itself_is_what_the_table_says_by_default():
+    """A program that runs it without the command line is told no other numbers than the documents have."""
+    told, worker, kept = resolve(TABLE, []), WorkerOptions(), Retention()
+    own = {
+        "slots": worker.slots,
+        "lease": worker.lease / NS,
+        "concurrency": worker.policy.concurrency,
+        "keep_body": KEPT,
+        "keep_ended": kept.completed / NS,
+        "keep_failed": kept.failed / NS,
+        "drain": signature(Service).parameters["drain"].default,
+        "max_request": signature(Shared).parameters["max_body"].default,
+        "url": signature(ServiceClient).parameters["url"].default,
+    }
+    assert {name: told[name] for name in own} == own
+    assert kept.cancelled == kept.completed
+    assert NewDelivery(origin="", method="", url="").max_attempts == RETRIES + 1

@@ -17,6 +17,9 @@ from comity.policy.retry import CallState, Retry
 from comity.policy.units import flag, integer
 from comity.store.records import Mode
 
+RETRIES, MOST_RETRIES = 5, 1_000
+BACKOFF_MS, LEAST_BACKOFF_MS, MOST_BACKOFF_MS = 1_000, 100, 86_400_000
+
 LONGEST_HINT = "7d"
 """The longest Retry-After that a delivery waits for. It costs nothing but a row, so it may be much longer than a call's."""
 
@@ -42,17 +45,17 @@ class RetryRules:
     def __init__(
         self,
         *,
-        max_retries: int = 5,
-        backoff_ms: int = 1_000,
+        max_retries: int = RETRIES,
+        backoff_ms: int = BACKOFF_MS,
         strict_4xx: bool = False,
         delivery: Mode = "at_least_once",
     ) -> None:
         check_choice(delivery, "delivery", get_args(Mode))
-        base = integer(backoff_ms, "backoff_ms", 100, 86_400_000) / 1_000
+        base = integer(backoff_ms, "backoff_ms", LEAST_BACKOFF_MS, MOST_BACKOFF_MS) / 1_000
         self.strict_4xx = flag(strict_4xx, "strict_4xx")
         self.delivery = delivery
         self.retry = Retry(
-            retries=integer(max_retries, "max_retries", 1, 1_000),
+            retries=integer(max_retries, "max_retries", 1, MOST_RETRIES),
             backoff=Backoff(base=base, shift=1, cap=None, jitter=(0.8, 1.2)),
             max_retry_after=LONGEST_HINT,
         )

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from comity.errors import StoreError
-from comity.service.retry_rules import RetryRules
+from comity.service.retry_rules import BACKOFF_MS, LEAST_BACKOFF_MS, MOST_BACKOFF_MS, MOST_RETRIES, RETRIES, RetryRules
 from comity.store.records import Mode
 
 
@@ -23,18 +23,16 @@ def camel(name: str) -> str:
     return first + "".join(each.capitalize() for each in others)
 
 
-_RETRIES, _BACKOFF_MS = 5, 1_000
-
 MaxRetries = Annotated[
-    int, Meta(ge=1, le=1_000, description="Sends after the first.", extra_json_schema={"default": _RETRIES})
+    int, Meta(ge=1, le=MOST_RETRIES, description="Sends after the first.", extra_json_schema={"default": RETRIES})
 ]
 BackoffMs = Annotated[
     int,
     Meta(
-        ge=100,
-        le=86_400_000,
+        ge=LEAST_BACKOFF_MS,
+        le=MOST_BACKOFF_MS,
         description="The wait before retry n is backoffMs * 2^n * U[0.8, 1.2].",
-        extra_json_schema={"default": _BACKOFF_MS},
+        extra_json_schema={"default": BACKOFF_MS},
     ),
 ]
 Strict4xx = Annotated[
@@ -58,8 +56,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
         policy: the name of the policy that gave what the submission did not say itself, or None.
     """
 
-    max_retries: int = _RETRIES
-    backoff_ms: int = _BACKOFF_MS
+    max_retries: int = RETRIES
+    backoff_ms: int = BACKOFF_MS
     strict_4xx: bool = False
     timeout_ms: int | None = None
     callback_url: str | None = None
