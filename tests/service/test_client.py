@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import signature
 from urllib.parse import urlsplit
 
 import pytest
@@ -109,11 +110,25 @@ async def test_a_wait_has_a_deadline(api):
             await service.wait(made["id"], deadline=1)
 
 
-async def test_a_refusal_is_a_status_error_with_the_problem(api):
+async def test_a_refusal_is_a_status_error_whose_message_says_why(api):
+    """Both ways; the field is named once."""
+
+    def work():
+        with ServiceClient(api.url) as service, pytest.raises(StatusError, match="answered 404 Not Found: there is no"):
+            service.get("none")
+
+    await asyncio.to_thread(work)
     async with AsyncServiceClient(api.url) as service:
-        with pytest.raises(StatusError) as refused:
-            await service.submit("nowhere")
-    assert (refused.value.status_code, '"field":"url"' in refused.value.body) == (422, True)
+        with pytest.raises(StatusError, match="422 Unprocessable Entity: lane has to be 1 to 200") as refused:
+            await service.submit("https://api.example/x", lane="a b")
+        assert '"field":"lane"' in refused.value.body
+        with pytest.raises(StatusError, match="Entity: url 'ftp"):
+            await service.submit("ftp://api.example")
+
+
+def test_what_a_blocking_client_yields_is_annotated_for_a_plain_loop():
+    told = {name: str(signature(getattr(ServiceClient, name)).return_annotation) for name in ("lanes", "deliveries")}
+    assert told == dict.fromkeys(told, "Generator[Json, None, None]")
 
 
 async def test_a_token_is_sent(tmp_path):
@@ -157,7 +172,7 @@ async def test_events_of_a_service_that_refuses_or_is_not_there_are_an_error(tmp
         staged(tmp_path, tokens=Tokens(["me submit 0123456789abcdef"])) as api,
         AsyncServiceClient(api.url) as service,
     ):
-        with pytest.raises(StatusError, match="401"):
+        with pytest.raises(StatusError, match="answered 401 Unauthorized: "):
             await anext(service.events())
     async with AsyncServiceClient(api.url, retry=Retry(retries=0)) as service:
         with pytest.raises(ConnectFailed):

@@ -7,8 +7,9 @@ own hints, spread (`comity.client.polling`), so that many who wait do not ask to
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from functools import wraps
+from inspect import signature
 from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -44,7 +45,7 @@ class AsyncServiceClient:
         options: of the `AsyncClient` that asks.
 
     Raises:
-        StatusError: of every method: the service refused; `.body` is the problem that it told.
+        StatusError: of every method: the service refused; the message says why, and `.body` is the problem that it told.
 
     Example:
         async with AsyncServiceClient() as service:
@@ -73,7 +74,7 @@ class AsyncServiceClient:
             id, status and nextPollMs; with cron those of its first run, and schedule.
         """
         told = _submission({"url": url, "method": method} | fields)
-        return _object(await self._api.post("/requests", json=told, idempotency_key=idempotency_key or True))
+        return _object(await _told(self._api.post("/requests", json=told, idempotency_key=idempotency_key or True)))
 
     async def submit_many(self, submissions: Iterable[Mapping[str, Any]]) -> AsyncGenerator[Json, None]:
         """Store many, some hundred at a time; yield for each, in order, `line` and either `accepted` or `error`.
@@ -85,7 +86,7 @@ class AsyncServiceClient:
         for part in _parts(submissions):
             content = b"".join(msgspec.json.encode(_submission(_keyed(each))) + b"\n" for each in part)
             headers = {"Content-Type": "application/x-ndjson"}
-            response = await self._api.post("/requests/batch", content=content, headers=headers, idempotent=True)
+            response = await _told(self._api.post("/requests/batch", content=content, headers=headers, idempotent=True))
             for told in response.content.splitlines():
                 line += 1
                 yield {**msgspec.json.decode(told), "line": line}
@@ -97,7 +98,7 @@ class AsyncServiceClient:
             number: its id.
             wait: let the service answer when it has ended, after so many seconds (up to 60) at the latest.
         """
-        return _object(await self._api.get(_path(number), headers=_prefer(wait)))
+        return _object(await _told(self._api.get(_path(number), headers=_prefer(wait))))
 
     async def wait(self, number: str, *, deadline: Seconds | None = None) -> Json:
         """Return how a delivery ended, looking as often as the service hints.
@@ -109,15 +110,15 @@ class AsyncServiceClient:
         Raises:
             TimedOut: it did not end in time.
         """
-        return _object(await self._api.poll(_path(number), deadline=deadline))
+        return _object(await _told(self._api.poll(_path(number), deadline=deadline)))
 
     async def attempts(self, number: str) -> list[Json]:
         """Return every attempt of a delivery."""
-        return _list(await self._api.get(f"{_path(number)}/attempts"), "attempts")
+        return _list(await _told(self._api.get(f"{_path(number)}/attempts")), "attempts")
 
     async def result(self, number: str, *, wait: int | None = None) -> Json:
         """Return what came of a delivery; as long as it has `nextPollMs` there is nothing yet."""
-        return _object(await self._api.get(f"{_path(number)}/result", headers=_prefer(wait)))
+        return _object(await _told(self._api.get(f"{_path(number)}/result", headers=_prefer(wait))))
 
     async def deliveries(self, /, **filters: str | int) -> AsyncGenerator[Json, None]:
         """Yield deliveries, the newest first.
@@ -127,7 +128,7 @@ class AsyncServiceClient:
         """
         params: dict[str, Any] = dict(filters)
         while True:
-            page = _object(await self._api.get("/requests", params=params))
+            page = _object(await _told(self._api.get("/requests", params=params)))
             for each in page["requests"]:
                 yield each
             if page["cursor"] is None:
@@ -150,7 +151,7 @@ class AsyncServiceClient:
         """Replay all that ended and matches `filters`, as for `deliveries`; return how many."""
         count, params = 0, dict[str, Any]()
         while True:
-            done = _object(await self._api.post("/requests/replay", params=params, json=filters))
+            done = _object(await _told(self._api.post("/requests/replay", params=params, json=filters)))
             count += int(done["count"])
             if done["cursor"] is None:
                 return count
@@ -159,34 +160,34 @@ class AsyncServiceClient:
     async def schedules(self) -> AsyncGenerator[Json, None]:
         """Yield schedules, the oldest first."""
         params: dict[str, Any] = {}
-        while page := _list(await self._api.get("/schedules", params=params), "schedules"):
+        while page := _list(await _told(self._api.get("/schedules", params=params)), "schedules"):
             for each in page:
                 yield each
             params = {"after": page[-1]["id"]}
 
     async def schedule(self, number: str) -> Json:
         """Return how a schedule stands."""
-        return _object(await self._api.get(_schedule(number)))
+        return _object(await _told(self._api.get(_schedule(number))))
 
     async def change_schedule(self, number: str, /, *, paused: bool) -> Json:
         """Pause or resume a schedule; paused, the run that waits is cancelled."""
-        return _object(await self._api.patch(_schedule(number), json={"paused": paused}))
+        return _object(await _told(self._api.patch(_schedule(number), json={"paused": paused})))
 
     async def remove_schedule(self, number: str) -> None:
         """End a schedule, and cancel the run that waits."""
-        await self._api.delete(_schedule(number))
+        await _told(self._api.delete(_schedule(number)))
 
     async def lanes(self) -> AsyncGenerator[Json, None]:
         """Yield lanes in order of their keys."""
         params: dict[str, Any] = {}
-        while page := _list(await self._api.get("/lanes", params=params), "lanes"):
+        while page := _list(await _told(self._api.get("/lanes", params=params)), "lanes"):
             for each in page:
                 yield each
             params = {"after": page[-1]["key"]}
 
     async def change_lane(self, key: str, /, **changes: Any) -> Json:
-        """Change a lane: `paused`, `limits` ({"rate": "5/s", "concurrency": 2, "minGapMs": 100}) or `unblock`."""
-        return _object(await self._api.patch(f"/lanes/{quote(key, safe='')}", json=changes))
+        """Change a lane: `paused`, `ordered`, `limits` ({"rate": "5/s", "concurrency": 2, "minGapMs": 100}) or `unblock`."""
+        return _object(await _told(self._api.patch(f"/lanes/{quote(key, safe='')}", json=changes)))
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Json, None]:
         """Yield what happens, for ever: when the service goes away it is asked again until it is back, and nothing is missed.
@@ -214,6 +215,7 @@ class AsyncServiceClient:
                             told = ""
             except RequestError as error:
                 if not (begun and _may_be_back(error)):
+                    _explain(error)
                     raise
             told = ""
             await self._api._sleep(_AGAIN)  # noqa: SLF001 - as its own polls do: a blocking client's blocks
@@ -231,7 +233,7 @@ class AsyncServiceClient:
         await self.aclose()
 
     async def _operate(self, number: str, what: Literal["cancel", "retry", "replay"]) -> Json:
-        return _object(await self._api.post(f"{_path(number)}/{what}"))
+        return _object(await _told(self._api.post(f"{_path(number)}/{what}")))
 
 
 P = ParamSpec("P")
@@ -255,6 +257,10 @@ def _iterating(
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
         return iterate(method(self._asked, *args, **kwargs), self)
 
+    # What help and editors show: a for loop is what it is for.
+    told = {"return": "Generator[Json, None, None]"}
+    call.__annotations__ = method.__annotations__ | told
+    call.__signature__ = signature(method).replace(return_annotation=told["return"])  # type: ignore[attr-defined]
     return call
 
 
@@ -335,6 +341,31 @@ def _may_be_back(error: RequestError) -> bool:
     if isinstance(error, StatusError):
         return error.status_code >= 500
     return isinstance(error, SendFailed | BadResponse | Limited)
+
+
+async def _told(asked: Awaitable[Response]) -> Response:
+    try:
+        return await asked
+    except StatusError as error:
+        _explain(error)
+        raise
+
+
+def _explain(error: RequestError) -> None:
+    """Let the message of a refusal say why, as the service told: it writes no secrets there."""
+    if not isinstance(error, StatusError):
+        return
+    try:
+        problem = msgspec.json.decode(error.response.content, type=_Problem)
+    except msgspec.MsgspecError:  # not of the service, but of what stands before it
+        return
+    field = f"{problem.field}: " if problem.field and problem.field not in problem.detail else ""
+    error.args = (f"{error}: {field}{problem.detail}", *error.args[1:])
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    detail: str
+    field: str | None = None
 
 
 def _submission(fields: Mapping[str, Any]) -> Json:
