@@ -178,3 +178,15 @@ async def test_refusals_are_waited_out_besides_the_retries_up_to_10(tmp_path, re
     """NP-005: one retry is left for faults, however often it was refused."""
     found, _ = await after(tmp_path, 429, before=[429] * refusals, max_retries=1)
     assert (found.state, found.reason) == (state, "refusals" if state == "failed" else None)
+
+
+async def test_what_nobody_foresaw_ends_the_delivery_and_not_the_worker(tmp_path, caplog):
+    """WC-03: the row says what it was, without its secrets, and the log where."""
+
+    def mistake(_request):
+        raise RuntimeError("a mistake of ours, token=hunter2")
+
+    found, attempt = await after(tmp_path, mistake)
+    assert (found.state, found.reason, attempt.sent) == ("failed", "invalid", "no")
+    assert found.error == "RuntimeError: a mistake of ours, token=***"
+    assert "Traceback" in caplog.text

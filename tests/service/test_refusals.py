@@ -70,4 +70,5 @@ def test_paths_that_differ_in_their_ids_alone_are_one_part():
     parts = {part_of(origin, origin, f"{origin}/users/{user}/mail?page=2") for user in ("17", "1f0e-99", "a1")}
     assert parts == {f"{origin} /users/*/mail"}
     assert part_of(origin, origin, origin) != part_of(origin, origin, f"{origin}/users/me")
+    assert part_of(origin, origin, f"{origin}\\[x") == f"{origin} /\\[x"
     assert part_of("mail", origin, f"{origin}/users/me") == "mail"

@@ -145,6 +145,14 @@ async def test_a_delivery_that_cannot_be_read_fails_and_others_go_on(work):
         assert (await work.end(good)).state == "completed"
 
 
+async def test_a_url_that_readers_of_urls_differ_about_is_sent_as_it_is(work):
+    """WC-03: what the guard lets pass ends no worker."""
+    delivery = await work.submit("\\[x")
+    async with work.service():
+        assert (await work.end(delivery)).status == 404
+    assert work.arrivals() == {"/\\[x": 1}
+
+
 async def test_an_answer_is_kept_up_to_a_cap_and_measured_whole(work):
     """The body that is kept has a bound; size and digest are of all of it."""
     delivery = await work.submit("/ok/1?bytes=300000")

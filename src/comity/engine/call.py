@@ -159,8 +159,8 @@ class Slot(msgspec.Struct, eq=False):
 
     @property
     def begun(self) -> bool:
-        """Whether `sent` was said."""
-        return self.ticket.state is not State.GRANTED
+        """Whether `sent` was said, also when what the ticket held has been given back since."""
+        return self.ticket.started_at != NOT_STARTED
 
     def cut_short(self) -> Exchange[Any]:
         """Return what the attempt came to when it was ended from outside."""

@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from comity import redact
 from comity.client.codings import ACCEPTED
 from comity.client.headers import Headers
 from comity.client.request import Request
@@ -159,7 +160,7 @@ class Errand:
 
     async def _run(self) -> None:
         try:
-            tell = await self._go()
+            tell = await self._whole()
         except asyncio.CancelledError:
             if self._cut is None:
                 raise
@@ -172,6 +173,16 @@ class Errand:
             await self._tell(tell, f"the end of an attempt of {self.claim.id}")
             if self._unwritten is not None:
                 await self._tell(self._unwritten, f"what {self.claim.origin} taught")
+
+    async def _whole(self) -> Tell:
+        """Return what the store is to be told, whatever happens: no row may end a worker, which others need."""
+        try:
+            return await self._go()
+        except (StoreError, MemoryError):  # not of this row
+            raise
+        except Exception as error:  # noqa: BLE001 - as the docstring says; the log and the row have it
+            log.exception("%s cannot be sent, for a reason that nobody foresaw", self.claim.id)
+            return await self._refused(error)
 
     async def _go(self) -> Tell:
         """Return what the store is to be told."""
@@ -218,12 +229,16 @@ class Errand:
 
     async def _refused(self, error: Exception) -> Tell:
         """Return what to tell of a delivery that no request can be made of; an attempt is where an error stands."""
-        try:
-            await self._store.begin(self.claim)
-        except StoreError as away:
-            return self._unsent(away)
-        said = f"{type(error).__name__}: {error}"
-        return self._end(Ended(then="failed", reason="invalid", error=said, sent="no"))
+        said = redact.text(_said(error))
+        if self._slot is None:
+            try:
+                await self._store.begin(self.claim)
+            except StoreError as away:
+                return self._unsent(away)
+            return self._end(Ended(then="failed", reason="invalid", error=said, sent="no"))
+        ago = self._sent_ago(self._clock.now())
+        sent: Literal["maybe", "no"] = "no" if ago is None else "maybe"
+        return self._end(Ended(then="failed", reason="invalid", error=said, sent=sent, sent_ago=ago))
 
     def _unsent(self, error: Exception) -> Tell:
         """Return what to tell when its turn did not come, or its attempt's row could not be written.
@@ -399,4 +414,8 @@ def _rules(terms: Terms, mode: Mode) -> RetryRules:
 def _error(status: int | None, settled: Settled[Response]) -> str | None:
     if status is not None and not 200 <= status < 300:
         return f"HTTP {status}"
-    return None if settled.error is None else f"{type(settled.error).__name__}: {settled.error}"
+    return None if settled.error is None else _said(settled.error)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+
+from comity.client.address import parse
 
 _NUMBERED = re.compile(r"[^/]*\d[^/]*")
 
@@ -13,8 +14,11 @@ def part_of(lane: str, origin: str, url: str) -> str:
 
     In a path whatever holds a digit stands for an id: paths that differ there alone are one part.
 
+    Raises:
+        InvalidRequest: the URL cannot be sent.
+
     Example:
         >>> part_of("https://a.example", "https://a.example", "https://a.example/users/17/mail?page=2")
         'https://a.example /users/*/mail'
     """
-    return lane if lane != origin else f"{lane} {_NUMBERED.sub('*', urlsplit(url).path)}"
+    return lane if lane != origin else f"{lane} {_NUMBERED.sub('*', parse(url).path)}"
