@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from comity.policy.options import Policy
 from comity.policy.units import NS
 from comity.service.part import part_of
 from tests.service.running import LIMIT, bench
@@ -24,7 +25,7 @@ async def test_a_path_that_always_refuses_costs_other_paths_and_lanes_of_its_ori
     ill = [await work.submit("/status/429", terms=slow, lane=lane) for _ in range(20)]
     made = await work.store.submit([work.delivery(f"/ok?n={n}") for n in range(200)])
     began = await work.store.now()
-    async with work.service():
+    async with work.service(policy=Policy(concurrency=10)):
         for each in made:
             assert (await work.end(each.id)).state == "completed"
         took = (await work.store.now() - began) / NS
