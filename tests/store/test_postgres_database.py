@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import asyncpg
 import msgspec
@@ -285,6 +287,19 @@ async def test_a_connection_that_was_lost_while_nothing_was_asked_is_not_noticed
         )
         await submit(store)
     assert len(await everything(store)) == 4
+
+
+async def test_what_is_read_once_more_after_a_lost_connection_is_the_same(postgres_stage):
+    """And no "there is none": whoever asked would take that for the truth."""
+    store = await postgres_stage.open()
+    (number,) = await submit(store)
+    for read in (store.get, store.payload):
+        pid = await store._pool.fetchval("SELECT pg_backend_pid()")
+        # In another thread's loop, so that this one does not see the connection end before it reads.
+        killed = partial(asyncio.run, postgres_stage.sql("SELECT pg_terminate_backend($1)", pid))
+        with ThreadPoolExecutor(1) as other:
+            other.submit(killed).result()
+        assert await read(number) is not None
 
 
 async def test_a_call_that_waits_for_another_transaction_holds_up_nobody_else(postgres_stage):

@@ -87,9 +87,9 @@ def is_id(text: str) -> bool:
         return False
 
 
-async def deliveries(db: Any, numbers: Iterable[str]) -> dict[str, Delivery]:
+async def deliveries(db: Any, numbers: Sequence[str]) -> dict[str, Delivery]:
     """Return those deliveries that there are, by id."""
-    found = await db.fetch(f"{_DELIVERY} WHERE d.id = ANY($1::uuid[])", list(numbers))
+    found = await db.fetch(f"{_DELIVERY} WHERE d.id = ANY($1::uuid[])", numbers)
     return {row[0]: filled(Delivery, row) for row in found}
 
 

@@ -282,7 +282,7 @@ class PostgresStore:
         return await self._writer.do(origins.unblock, key)
 
     async def get(self, delivery: str) -> Delivery | None:
-        return (await self._read(reading.deliveries, filter(reading.is_id, [delivery]))).get(delivery)
+        return (await self._read(reading.deliveries, [delivery])).get(delivery) if reading.is_id(delivery) else None
 
     async def payload(self, delivery: str) -> Payload | None:
         return await self._read(reading.payload, delivery) if reading.is_id(delivery) else None
