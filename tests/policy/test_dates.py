@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from comity.policy.dates import http_date, rfc3339
+from comity.policy.dates import date_time, http_date, rfc3339
 from comity.policy.units import NS
 
 SIXTH = 784_111_777 * NS  # 1994-11-06T08:49:37Z, the example of RFC 9110
@@ -112,3 +112,10 @@ def test_no_text_and_no_clock_makes_a_reader_fail(text, wall):
     assert isinstance(http_date(f"Sunday, 06-Nov-{text} 08:49:37 GMT", wall), int | None)
     assert isinstance(http_date("Sunday, 06-Nov-94 08:49:37 GMT", wall), int | None)
     assert isinstance(rfc3339(text), int | None)
+
+
+@pytest.mark.parametrize("ns", [0, 999_999, 1_700_000_000_123_999_999, 253_402_300_799_999_999_999])
+def test_a_date_time_is_written_with_the_milliseconds_that_were_over(ns):
+    """By whole numbers: a float has no room for the last of them."""
+    text = date_time(ns)
+    assert (rfc3339(text), len(text)) == (ns // 1_000_000 * 1_000_000, 24)

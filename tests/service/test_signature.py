@@ -118,6 +118,13 @@ def test_one_outside_of_it_is_refused_either_way(off, tolerance):
         Signer([SECRET]).verify(HEADERS, BODY, now=SENT + off * NS, tolerance=tolerance)
 
 
+def test_the_bound_of_the_tolerance_is_exact():
+    """To the nanosecond, of which a float of this size knows nothing."""
+    Signer([SECRET]).verify(HEADERS, BODY, now=SENT + 5 * NS, tolerance=5)
+    with pytest.raises(BadSignature):
+        Signer([SECRET]).verify(HEADERS, BODY, now=SENT + 5 * NS + 1, tolerance=5)
+
+
 def test_the_tolerance_is_five_minutes_unless_said_otherwise():
     signer = Signer([SECRET])
     signer.verify(HEADERS, BODY, now=SENT + 300 * NS)

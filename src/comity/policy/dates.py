@@ -1,4 +1,4 @@
-"""Instants as servers write them, read into nanoseconds since the epoch. Nothing here knows the present time.
+"""Instants as servers write them, read into nanoseconds since the epoch, and written. Nothing here knows the present time.
 
 HTTP dates (RFC 9110, 5.6.7)   Sun, 06 Nov 1994 08:49:37 GMT | Sunday, 06-Nov-94 08:49:37 GMT | Sun Nov  6 08:49:37 1994
 RFC 3339                       2026-11-30T08:49:37Z | 2026-11-30T08:49:37.25+01:00
@@ -7,7 +7,7 @@ RFC 3339                       2026-11-30T08:49:37Z | 2026-11-30T08:49:37.25+01:
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from comity.policy.units import NS
@@ -66,6 +66,22 @@ def rfc3339(text: str) -> int | None:
 
 
 @lru_cache(maxsize=16)  # all answers of one second have the same Date
+def date_time(ns: int) -> str:
+    """Return an instant as an RFC 3339 date-time in UTC, with the milliseconds that were over.
+
+    Example:
+        >>> date_time(1_700_000_000_123_999_999)
+        '2023-11-14T22:13:20.123Z'
+    """
+    whole, rest = divmod(ns, NS)
+    return f"{_second(whole)}.{rest // 1_000_000:03d}Z"
+
+
+@lru_cache(maxsize=4096)  # a page of deliveries has hundreds, and dashboards ask for the same one again and again
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
 def _full_date(text: str) -> int | None:
     lower = text.lower()
     match = _FIXDATE.fullmatch(lower) or _ASCTIME.fullmatch(lower)

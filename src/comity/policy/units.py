@@ -54,6 +54,11 @@ def seconds(value: float) -> int:
     return whole * NS + math.floor((value - whole) * NS + 0.5)
 
 
+def whole_ms(ns: int) -> int:
+    """Return nanoseconds as whole milliseconds, rounded up: who waits so long has waited long enough."""
+    return -(-ns // 1_000_000)
+
+
 def to_seconds(ns: int) -> float:
     """Return nanoseconds as seconds."""
     return ns / NS

@@ -8,13 +8,11 @@ and not for every event: what was read since is read again after a start.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import msgspec
 
 from comity.client.address import parse
 from comity.errors import InvalidRequest, StoreError
-from comity.policy.units import NS
+from comity.policy.dates import date_time
 from comity.service.errand import CALLBACKS
 from comity.service.log import log
 from comity.service.submit import CALLBACK_KEY
@@ -84,7 +82,6 @@ class Callbacks:
 
 
 def _body(event: Event, delivery: Delivery) -> bytes:
-    at = datetime.fromtimestamp(event.at / NS, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     # What the event says, not what the row says by now: it may have been replayed since.
     data = {
         "id": delivery.id,
@@ -100,4 +97,4 @@ def _body(event: Event, delivery: Delivery) -> bytes:
             data["lastError"] = delivery.last_error
         elif event.status is not None:
             data["lastError"] = f"HTTP {event.status}"
-    return msgspec.json.encode({"type": f"delivery.{event.kind}", "timestamp": at, "data": data})
+    return msgspec.json.encode({"type": f"delivery.{event.kind}", "timestamp": date_time(event.at), "data": data})

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from comity.policy.polling import by_elapsed
-from comity.policy.units import NS
-
-_MS = 1_000_000
+from comity.policy.units import NS, whole_ms
 
 
 def next_poll(*, finished: bool, elapsed: int, due_in: int = 0) -> int | None:
@@ -62,5 +60,5 @@ def body(
     if percent is not None:
         said["percentComplete"] = percent
     if wait is not None:
-        said["nextPollMs"] = -(-wait // _MS)
+        said["nextPollMs"] = whole_ms(wait)
     return {"data": said} if envelope else said

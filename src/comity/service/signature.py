@@ -18,7 +18,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 
 from comity.errors import BadSignature, OptionsError
-from comity.policy.units import NS, Seconds, required
+from comity.policy.units import NS, Seconds, required, seconds
 
 ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"
@@ -101,7 +101,7 @@ class Signer:
         expected = self._signatures(delivery, stamp, payload)
         if not sum(hmac.compare_digest(one, other) for one in claimed for other in expected):
             raise BadSignature("no signature of the webhook is by a secret that is known here, or it was changed")
-        if abs(now / NS - int(stamp)) > longest:
+        if abs(now - int(stamp) * NS) > seconds(longest):
             raise BadSignature(f"the webhook's {TIMESTAMP} is more than {longest:g} s from now")
 
     def _signatures(self, delivery: str, stamp: str, payload: bytes) -> list[bytes]:

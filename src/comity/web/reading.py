@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from comity.policy.dates import rfc3339
-from comity.policy.units import parse_integer
+from comity.policy.units import parse_integer, whole_ms
 from comity.service.poll_hint import headers
 from comity.store.records import ENDS, STATES, Delivery, Query
 from comity.web import views
@@ -83,7 +83,7 @@ async def result(request: Request) -> Response:
     of, extra = await _awaited(request, await found(request))
     wait = views.hint(of, await service.store.now())
     if wait is not None:
-        told = Unfinished(id=of.id, status=of.state, next_poll_ms=-(-wait // 1_000_000))
+        told = Unfinished(id=of.id, status=of.state, next_poll_ms=whole_ms(wait))
         return reply(told, 202, {**extra, **headers(wait)})
     return reply(views.result(of, await service.store.answer(of.id)), headers=extra)
 

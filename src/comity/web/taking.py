@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from comity.errors import OptionsError, StoreError
+from comity.policy.units import whole_ms
 from comity.service import submit
 from comity.service.poll_hint import headers, next_poll
 from comity.service.schedule import times
@@ -110,7 +111,7 @@ def _accepted(made: Submitted, new: New) -> tuple[Accepted, int]:
     due_in = _due_in(new, made.created_at)
     wait = next_poll(finished=False, elapsed=0, due_in=due_in) or 0
     schedule = UNSET if made.schedule is None else made.schedule
-    return Accepted(id=made.id, status="pending", next_poll_ms=-(-wait // 1_000_000), schedule=schedule), wait
+    return Accepted(id=made.id, status="pending", next_poll_ms=whole_ms(wait), schedule=schedule), wait
 
 
 def _due_in(new: New, now: int) -> int:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
 from comity import redact
+from comity.policy.dates import date_time
+from comity.policy.units import whole_ms
 from comity.service.poll_hint import next_poll
 from comity.service.submit import Method
 from comity.service.terms import Terms, camel
@@ -226,16 +226,6 @@ class EventView(_View, frozen=True, kw_only=True):
     note: str | None
 
 
-def instant(ns: int) -> str:
-    """Return a time as the API writes it.
-
-    Example:
-        >>> instant(1_700_000_000_123_456_789)
-        '2023-11-14T22:13:20.123Z'
-    """
-    return f"{_second(ns // 1_000_000_000)}.{ns // _MS % 1000:03d}Z"
-
-
 def hint(of: Delivery, now: int) -> int | None:
     """Return when to look at a delivery again, ns from now, or None."""
     due_in = 0 if of.sending else max(0, of.due_at - now)
@@ -254,7 +244,7 @@ def status(of: Delivery, attempts: Sequence[AttemptRow], answer: Answer | None, 
         result=outcome(answer) if of.state == "completed" else None,
         # One that began since the delivery was read is not told before it is counted.
         attempts=[attempt(each) for each in attempts[: of.attempts]],
-        next_poll_ms=msgspec.UNSET if wait is None else -(-wait // _MS),
+        next_poll_ms=msgspec.UNSET if wait is None else whole_ms(wait),
     )
 
 
@@ -271,9 +261,9 @@ def attempt(row: AttemptRow) -> Attempt:
         error=row.error,
         waited_ms=None if row.ended_at is None else max(0, row.ended_at - row.started_at) // _MS,
         delay_before_ms=max(0, row.waited) // _MS,
-        made_at=instant(row.started_at),
+        made_at=date_time(row.started_at),
         sent=row.sent,
-        retry_after_ms=None if row.retry_after is None else -(-row.retry_after // _MS),
+        retry_after_ms=None if row.retry_after is None else whole_ms(row.retry_after),
         decision=row.decision,
         timings=msgspec.json.decode(row.timings),
     )
@@ -332,7 +322,7 @@ def schedule(of: Schedule, now: int) -> ScheduleView:
         policy=terms.policy,
         deadline_ms=None if of.within is None else of.within // _MS,
         callback_url=_masked(terms.callback_url),
-        created_at=instant(of.created_at),
+        created_at=date_time(of.created_at),
     )
 
 
@@ -353,7 +343,7 @@ def event(of: Event) -> EventView:
     """Return an event."""
     return EventView(
         seq=of.seq,
-        at=instant(of.at),
+        at=date_time(of.at),
         kind=of.kind,
         lane=of.lane,
         origin=of.origin,
@@ -362,11 +352,6 @@ def event(of: Event) -> EventView:
         status_code=of.status,
         note=of.note,
     )
-
-
-@lru_cache(maxsize=4096)  # a page has hundreds, and dashboards ask for the same one again and again
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def _summary(of: Delivery) -> dict[str, Any]:
@@ -382,7 +367,7 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "max_retries": terms.max_retries,
         "backoff_ms": terms.backoff_ms,
         "policy": terms.policy,
-        "next_retry_at": instant(of.due_at) if of.state == "retrying" and not of.sending else None,
+        "next_retry_at": date_time(of.due_at) if of.state == "retrying" and not of.sending else None,
         "last_error": of.last_error,
         "reason": of.reason,
         "lane": of.lane,
@@ -391,10 +376,10 @@ def _summary(of: Delivery) -> dict[str, Any]:
         "idempotency_key": of.idempotency_key,
         "schedule": of.schedule,
         "callback_url": _masked(terms.callback_url),
-        "created_at": instant(of.created_at),
-        "due_at": instant(of.due_at),
-        "deadline": None if of.deadline is None else instant(of.deadline),
-        "ended_at": None if of.ended_at is None else instant(of.ended_at),
+        "created_at": date_time(of.created_at),
+        "due_at": date_time(of.due_at),
+        "deadline": None if of.deadline is None else date_time(of.deadline),
+        "ended_at": None if of.ended_at is None else date_time(of.ended_at),
     }
 
 
@@ -403,7 +388,7 @@ def _masked(url: str | None) -> str | None:
 
 
 def _ahead(moment: int, now: int) -> str | None:
-    return instant(moment) if moment > now else None
+    return date_time(moment) if moment > now else None
 
 
 def _text(body: bytes, *, truncated: bool) -> tuple[str | None, str | None]:
