@@ -14,7 +14,8 @@ from comity.store.records import Answer, Ended
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from comity.web.feed import Feed
-from comity.web.shared import Room, Shared
+from comity.web.room import Room
+from comity.web.shared import Shared
 from comity.web.stack import stacked
 
 PLAIN = {"url": "https://api.example/x", "method": "GET"}

@@ -1,4 +1,4 @@
-"""The `comity` command: one file per subcommand."""
+"""The `comity` command: one file per subcommand, or for a family of them."""
 
 from __future__ import annotations
 

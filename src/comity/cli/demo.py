@@ -101,7 +101,8 @@ async def _service(folder: Path) -> AsyncIterator[str]:
     from comity.store.sqlite.migrations import migrate
     from comity.store.sqlite.store import SqliteStore
     from comity.web.feed import Feed
-    from comity.web.shared import Room, Shared
+    from comity.web.room import Room
+    from comity.web.shared import Shared
     from comity.web.stack import stacked
 
     guard = Guard(allow=["127.0.0.0/8"])

@@ -110,7 +110,8 @@ def _run(command: str, main: Callable[[], Coroutine[Any, Any, None]], settings: 
 
 async def _serve(settings: Mapping[str, Any]) -> None:
     from comity.web.feed import Feed
-    from comity.web.shared import Room, Shared
+    from comity.web.room import Room
+    from comity.web.shared import Shared
     from comity.web.stack import stacked
 
     tokens, guard, policies, stop = tokens_of(settings), guard_of(settings), policies_of(settings), _Stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from comity.store.records import EventKind
 
@@ -19,46 +19,6 @@ OK, FAILED = 1, 3
 """Where these stand in a minute's sums."""
 
 _MINUTE_NS = 60_000_000_000
-
-
-class LaneRef(NamedTuple):
-    """A lane by number and name, its origin, and whether it is ordered."""
-
-    id: int
-    key: str
-    origin: int
-    origin_name: str
-    ordered: bool
-
-
-class Known:
-    """What is remembered of lanes: what seldom changes once it is committed. Cleared whenever something is rolled back."""
-
-    def __init__(self) -> None:
-        self.by_key: dict[str, LaneRef] = {}
-        self.by_id: dict[int, LaneRef] = {}
-        self._generation = 0
-
-    def add(self, lane: LaneRef) -> LaneRef:
-        """Remember a lane."""
-        self.by_key[lane.key] = self.by_id[lane.id] = lane
-        return lane
-
-    def be_of(self, generation: int) -> None:
-        """Forget all of them if they were seen in another generation of the store's lanes."""
-        if generation != self._generation:
-            self.clear()
-            self._generation = generation
-
-    def forget(self, key: str) -> None:
-        """Forget a lane."""
-        if (lane := self.by_key.pop(key, None)) is not None:
-            del self.by_id[lane.id]
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        self.by_key.clear()
-        self.by_id.clear()
 
 
 class Sums:

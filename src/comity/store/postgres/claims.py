@@ -7,12 +7,13 @@ from typing import Any
 
 from comity.errors import LeaseLost
 from comity.store.ended import columns_of, lost, tell
+from comity.store.known import LaneRef
 from comity.store.postgres.change import Change
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Claim, Claimed, Ended
 from comity.store.row import READY, SENDING, Row
 from comity.store.sharing import share
-from comity.store.sums import LaneRef, Results
+from comity.store.sums import Results
 from comity.store.transitions import Step
 
 _RIPE = 1000

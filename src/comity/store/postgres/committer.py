@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from comity.errors import StoreError
 from comity.store.ids import Ids
+from comity.store.known import Known
 from comity.store.postgres.connecting import Place
 from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, fault
 from comity.store.postgres.transaction import Transaction
-from comity.store.sums import Known, Results
+from comity.store.sums import Results
 from comity.store.work import Work
 
 A = TypeVar("A")

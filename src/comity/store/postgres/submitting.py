@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from comity.errors import OptionsError
+from comity.store.known import LaneRef
 from comity.store.lane_rules import misled
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
 from comity.store.room import ALIVE, Call, Room
 from comity.store.row import READY, WAITING
 from comity.store.schedules import NewSchedule, run_of
-from comity.store.sums import LaneRef, Results
+from comity.store.sums import Results
 
 _INSERT = """
 WITH v AS (

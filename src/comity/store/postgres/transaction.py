@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comity.store.ids import Ids
-from comity.store.sums import COUNTS, STATES, Known, LaneRef, Sums
+from comity.store.known import Known, LaneRef
+from comity.store.sums import COUNTS, STATES, Sums
 
 _LANES = "SELECT l.id, l.key, o.id, o.name, l.ordered FROM lanes l JOIN origins o ON o.id = l.origin WHERE "
 _MAKE_ORIGINS = "INSERT INTO origins (name) SELECT DISTINCT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING"

@@ -6,7 +6,8 @@ import sqlite3
 from collections import defaultdict
 
 from comity.store.ids import Ids
-from comity.store.sums import COUNTS, FAILED, OK, STATES, Known, LaneRef, Sums
+from comity.store.known import Known, LaneRef
+from comity.store.sums import COUNTS, FAILED, OK, STATES, Sums
 
 _COUNT = f"""
 UPDATE lanes SET {", ".join(f"{name} = {name} + ?{place}" for place, name in enumerate(COUNTS, 1))},

@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 from comity.errors import StoreError
 from comity.store.bell import Bell
 from comity.store.ids import Ids
+from comity.store.known import Known
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.transaction import Transaction
-from comity.store.sums import Known, Results
+from comity.store.sums import Results
 from comity.store.work import Work, Works
 
 A = TypeVar("A")
