@@ -236,3 +236,8 @@ def test_no_text_makes_a_parser_fail_or_go_below_zero(text):
         assert min(parse_rate(text)[:2]) > 0
     with suppress(OptionsError):
         assert parse_integer(text, "x", 0) >= 0
+
+
+def test_a_length_beyond_all_use_is_told_what_is_the_longest():
+    with pytest.raises(OptionsError, match="at most 100 years"):
+        duration(1e12, "delay")

@@ -150,6 +150,7 @@ def test_what_is_no_secret_is_an_error_that_does_not_show_it(keys):
         Signer(keys)
     assert "MfKQ" not in str(caught.value)
     assert "short" not in str(caught.value)
+    assert "COMITY_CALLBACK_SECRETS" in str(caught.value)
 
 
 @pytest.mark.parametrize("delivery", ["", "a.b", "a b", "é", "x" * 201, "a\n"])

@@ -121,8 +121,9 @@ def duration(value: object, option: str, *, minimum: float = 0.0) -> float | Non
     elif _is_number(value) and abs(value) <= FOREVER:
         found = float(value)
     if found is None or not minimum <= found <= FOREVER:
-        least = f" of at least {minimum:g} s" if minimum else ""
-        raise unusable(option, value, f'a duration{least} such as 1.5 (seconds), "250ms", "60s" or "5min"')
+        least = f"of at least {minimum:g} s and " if minimum else "of "
+        form = f'a duration {least}at most 100 years, such as 1.5 (seconds), "250ms", "60s" or "5min"'
+        raise unusable(option, value, form)
     return found
 
 

@@ -27,6 +27,7 @@ SIGNATURE = "webhook-signature"
 _PREFIX = "whsec_"
 _LEAST = 24
 _SECRET = f'"{_PREFIX}" and the base64 of at least {_LEAST} random bytes'
+_WHERE = "comity serve and worker take them from COMITY_CALLBACK_SECRETS"
 _ID = re.compile(r"[!-\-/-~]{1,200}")  # a full stop would let the id and the timestamp be told apart in two ways
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
@@ -53,7 +54,7 @@ class Signer:
     def __init__(self, keys: Sequence[str]) -> None:
         given: object = keys
         if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-            raise OptionsError("secrets", None, f"a list of secrets, each {_SECRET}", secret=True)
+            raise OptionsError("secrets", None, f"a list of secrets, each {_SECRET}", _WHERE, secret=True)
         self._keys = tuple(_key(each) for each in given)
 
     def headers(self, delivery: str, at: int, payload: bytes) -> dict[str, str]:
@@ -115,5 +116,5 @@ def _key(secret: object) -> bytes:
     except ValueError:
         key = b""
     if not isinstance(secret, str) or not secret.startswith(_PREFIX) or len(key) < _LEAST:
-        raise OptionsError("secrets", None, _SECRET, secret=True)
+        raise OptionsError("secrets", None, _SECRET, _WHERE, secret=True)
     return key
