@@ -9,17 +9,20 @@ from itertools import count
 from comity.errors import ComityError, ConnectFailed, StatusError
 from comity.policy.retry import Retry
 from comity.service.client import AsyncServiceClient
+from tests.service.books import AGAIN
 
 SHAPES = ("/ok/{n}", "/flaky/{n}?fail=1&code=500", "/delay/5?n={n}", "/ok/{n}?once=1", "/delay/20?n={n}")
 REFUSED = "/flaky/{n}?fail=1&code=429"
 LINES = 5
 """So many lines a batch has."""
 
+CRON = "* * * * *"
+
 _SOON = 0.02
 
 
 class Load:
-    """Submits one after the other, in several ways at a time: with keys, in batches, and without keys.
+    """Submits one after the other, in several ways at a time: with keys, in batches, and without keys; and replays a lane.
 
     Args:
         api: a client of the service.
@@ -27,22 +30,26 @@ class Load:
 
     Attributes:
         acknowledged: the id that was told of each delivery, by its number.
+        schedules: the id that was told of each schedule, by its number; there is one for each time that more is allowed.
+        replayed: how many deliveries were told to be delivered again.
     """
 
     def __init__(self, api, upstream):
         self._api, self._upstream = api, upstream
         self._numbers, self._allowed, self._over = count(), asyncio.Semaphore(0), False
-        self.acknowledged = {}
+        self._rounds = asyncio.Semaphore(0)
+        self.acknowledged, self.schedules, self.replayed = {}, {}, 0
 
     def allow(self, many):
-        """Let so many more be submitted."""
+        """Let so many more be submitted, one schedule besides, and all that ended in the lane AGAIN be replayed."""
         for _ in range(many):
             self._allowed.release()
+        self._rounds.release()
 
     @property
     def ways(self):
         """What is to run beside one another until `finish` is called."""
-        return self._keyed, self._keyed, self._unkeyed, self._batch
+        return self._keyed, self._keyed, self._unkeyed, self._batch, self._besides
 
     def finish(self):
         """Submit no more."""
@@ -89,6 +96,24 @@ class Load:
                             self._note(n, accepted["id"])
                 except ComityError as error:
                     await self._away(error)
+
+    async def _besides(self):
+        for n in count():
+            await self._rounds.acquire()
+            if self._over:
+                return
+            while not await self._replayed_and_scheduled(n):
+                pass
+
+    async def _replayed_and_scheduled(self, n):
+        try:
+            self.replayed += await self._api.replay_all(lane=AGAIN)
+            made = await self._api.submit(f"{self._upstream}/ok/s{n}", cron=CRON, idempotency_key=f"s{n}")
+        except ComityError as error:
+            await self._away(error)
+            return False
+        assert self.schedules.setdefault(n, made["schedule"]) == made["schedule"]
+        return True
 
     async def _away(self, error):
         """Wait a moment for a service that is not there; raise what is no reason to."""

@@ -18,11 +18,15 @@ from comity.testing.upstream import Upstream
 from tests.service.books import ALIVE, Books, opened
 from tests.service.fleet import fleet
 from tests.service.load import load
+from tests.service.past import clear, fill
 
 KILLS = int(os.environ.get("COMITY_KILLS", "10"))
 SEED = int(os.environ.get("COMITY_SEED", "0"))
 PER_KILL = 40
 """So many deliveries for each kill: about as many as are under way in one life."""
+
+OLD, AGAIN = 300, 4
+"""So many old ends there are for each kill at first, which every process begins to prune, and so many to be replayed."""
 
 LATEST = 0.5
 """Some kills do not wait for anything to arrive, but come so many seconds after the one before at the latest."""
@@ -64,11 +68,12 @@ async def test_a_service_that_is_killed_loses_nothing_and_ends_nothing_twice(tmp
     """WC-01, WC-05, NP-027..029, DD-03, BK-01: the API, its worker and workers beside it, which SQLite has not.
 
     Every id that was told comes to an end, with as many attempts as there are rows; what arrived more often than its attempts
-    have an outcome arrived in an attempt that reads `unknown`.
+    have an outcome arrived in an attempt that reads `unknown`. Meanwhile old ends are pruned, others replayed, and schedules made.
     """
     chance, books, alone = random.Random(SEED), Books(), store.startswith("sqlite")
     await migrate_store(store)
     with Upstream() as upstream, fleet(tmp_path, store, *OPTIONS) as ships:
+        await fill(store, upstream.url, old=OLD * KILLS, again=AGAIN * KILLS)
         living = [(start, start()) for start in ([ships.serve] if alone else [ships.serve, ships.worker])]
         async with load(ships.url, upstream.url) as some:
             for _ in range(KILLS):
@@ -80,6 +85,9 @@ async def test_a_service_that_is_killed_loses_nothing_and_ends_nothing_twice(tmp
                     await books.look(looked_at)
                 living.append((start, start()))
         async with AsyncServiceClient(ships.url) as api:
+            assert {each["id"] async for each in api.schedules()} == set(some.schedules.values())
+            for each in some.schedules.values():
+                await api.remove_schedule(each)
             await ended(api, some.acknowledged.values())
             await ended(api, [each["id"] for state in ALIVE async for each in api.deliveries(status=state)])
         for _, each in living:
@@ -89,6 +97,8 @@ async def test_a_service_that_is_killed_loses_nothing_and_ends_nothing_twice(tmp
             stored = {each for each in some.acknowledged.values() if await looked_at.get(each)}
             assert stored == set(some.acknowledged.values())
             assert len(stored) == len(some.acknowledged) > KILLS
+            assert some.replayed >= AGAIN * KILLS
+            await clear(looked_at)
             await books.close(looked_at, Counter(upstream.url + each.target for each in upstream.log))
 
 
