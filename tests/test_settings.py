@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from comity.errors import OptionsError
+from comity.policy.options import Policy
 from comity.policy.rate import Rate
 from comity.policy.units import NS
 from comity.service.capture import KEPT
 from comity.service.client import ServiceClient
+from comity.service.limits import Limits
 from comity.service.policies import FIELDS, Policies
 from comity.service.retry_rules import RETRIES
 from comity.service.service import Service
@@ -124,13 +126,23 @@ def test_hosts_and_policies_are_tables_of_the_file_alone(tmp_path):
     found = resolve(rows("api", "worker"), sources(tmp_path, toml=toml, environ={"COMITY_HOSTS": "x"}))
     assert found["hosts"] == {
         "api.example.com": {
-            "rate": [Rate.of("50/5s"), Rate.of("1000/h")], "concurrency": 4, "min_gap": 0.1, "adaptive": "auto"
+            "rate": [Rate.of("50/5s", measured="server"), Rate.of("1000/h", measured="server")],
+            "concurrency": 4, "min_gap": 0.1, "adaptive": "auto",
         },
         "127.0.0.1:80": {"concurrency": None, "adaptive": None, "obey_quotas": False},
     }  # fmt: skip
     assert found["policies"]["gentle"].options == {"max_retries": 8}
     assert [(row.name, row.flag) for row in TABLE if row.table] == [("hosts", None), ("policies", None)]
     assert resolve(rows("api", "worker"), sources(tmp_path))["hosts"] == {}
+
+
+def test_every_rate_of_the_service_holds_where_it_arrives(tmp_path):
+    """Whether it is said of all origins, of a host or of a lane."""
+    toml = 'rate = "50/5s"\n[hosts."api.example.com"]\nrate = "50/5s"'
+    found = resolve(rows("worker"), sources(tmp_path, toml=toml))
+    lane = Limits(rate="50/5s").policy(Policy())
+    rates = [found["rate"], found["hosts"]["api.example.com"]["rate"], list(lane.rate)]
+    assert rates == [[Rate.of("50/5s", measured="server")]] * 3
 
 
 def test_tables_may_stand_under_a_table_of_comity(tmp_path):

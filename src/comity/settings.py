@@ -180,8 +180,8 @@ def _log(given: str, option: str) -> str:
 
 HOST: tuple[Setting, ...] = (
     Setting(
-        name="rate", default=None, unit="R", group="worker", read=Rate.of, several=True,
-        text="Starts per time: 50/5s.",
+        name="rate", default=None, unit="R", group="worker", read=_rate, several=True,
+        text="Arrivals per time: 50/5s.",
     ),
     Setting(
         name="concurrency", default=None, unit="N", group="worker", read=_count_or_off,
