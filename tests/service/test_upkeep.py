@@ -8,7 +8,7 @@ import time
 import pytest
 
 from comity.policy.units import NS
-from comity.service.pruner import Pruner
+from comity.service.pruner import Pruner, following
 from comity.service.rescuer import Rescuer
 from comity.store.records import Counts, Ended, NewDelivery, Query, Retention
 from comity.store.sqlite.migrations import migrate
@@ -69,6 +69,15 @@ async def test_a_round_deletes_in_batches_until_nothing_old_is_left(kept):
     assert await Pruner(kept.store, Retention(completed=NS), batch=20).round() == 130
     assert await kept.store.counts() == Counts()
     assert (await kept.store.deliveries(Query())).deliveries == []
+
+
+@pytest.mark.parametrize(
+    ("most", "took_ms", "next_most"),
+    [(500, 25, 200), (500, 10, 500), (120, 5, 240), (120, 1, 240), (200, 90, 100), (100, 1_000, 100), (400, 1, 500)],
+)
+def test_a_batch_has_as_many_rows_as_the_writer_deletes_in_ten_milliseconds(most, took_ms, next_most):
+    """RT-01: by what the last one took; twice as many at most, as the last may have been an easy one."""
+    assert following(most, took_ms * NS // 1_000, 500) == next_most
 
 
 async def test_a_submission_need_not_wait_for_a_round(kept):

@@ -224,7 +224,9 @@ async def test_processes_that_submit_and_prune_at_a_time_lose_nothing(stores):
     async def deliver():
         nonlocal over
         for turn in range(40):
-            found = await asyncio.gather(*(submit(first, new(each, lane=f"lane{each}")) for each in range(3)))
+            found = await asyncio.gather(
+                *(submit(first, new(each, lane=f"lane{each} {turn % 3}")) for each in range(3))
+            )
             held = await claims(second, lease)
             assert sorted(claim.id for claim in held) == sorted(number for numbers in found for number in numbers), turn
             await asyncio.gather(*(second.cancel(claim.id) for claim in held))

@@ -473,12 +473,13 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How many rows went; `more` says that others are old enough."""
+    """How many rows went; `more` says that others are old enough, `took` for how long a transaction was busy with it, ns."""
 
-    deliveries: int
-    keys: int
-    events: int
-    minutes: int
-    lanes: int
-    origins: int
+    deliveries: int = 0
+    keys: int = 0
+    events: int = 0
+    minutes: int = 0
+    lanes: int = 0
+    origins: int = 0
     more: bool
+    took: int

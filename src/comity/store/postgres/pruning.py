@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import ENDS, Pruned, Retention
 from comity.store.sums import Results
 
-_ENDED = "SELECT id, lane FROM deliveries WHERE phase = 0 AND state = $1 AND ended_at <= $2 ORDER BY ended_at LIMIT $3"
-_OLD = {
-    "keys": "DELETE FROM keys WHERE key IN (SELECT key FROM keys WHERE created_at <= $1 LIMIT $2)",
-    # The last event stays, as with every store.
-    "events": "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at <= $1 AND seq < (SELECT seq FROM store) ORDER BY seq LIMIT $2)",
-    "minutes": "DELETE FROM minutes WHERE (began_at, lane) IN (SELECT began_at, lane FROM minutes WHERE began_at <= $1 LIMIT $2)",
-}
+# What others have locked is passed over until the next time, so nobody waits here, and two who prune share the work. One statement
+# does it all: each of nine would wait for its turn on a busy machine. Ids come as arrays, as an index is to be used for few of many.
+_ENDS = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT id, lane, state FROM deliveries WHERE phase = 0 AND state = '{state}' AND ended_at <= ${place} "  # noqa: S608 - words of ours
+    f"ORDER BY ended_at LIMIT $6 FOR UPDATE SKIP LOCKED) {state}"
+    for place, state in enumerate(ENDS, 1)
+)
+_OLD = f"""
+WITH old AS MATERIALIZED (SELECT * FROM ({_ENDS}) found LIMIT $6),
+tried AS (DELETE FROM attempts WHERE id = ANY(ARRAY(SELECT id FROM old))),
+answered AS (DELETE FROM answers WHERE id = ANY(ARRAY(SELECT id FROM old))),
+paid AS (DELETE FROM payloads WHERE id = ANY(ARRAY(SELECT id FROM old))),
+gone AS (DELETE FROM deliveries WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING lane, state),
+keyed AS (
+    DELETE FROM keys WHERE key = ANY(ARRAY(SELECT key FROM keys WHERE created_at <= $4 ORDER BY created_at LIMIT $6 FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+),
+told AS (
+    -- The last event stays, as with every store.
+    DELETE FROM events WHERE seq = ANY(ARRAY(
+        SELECT seq FROM events WHERE at <= $5 AND seq < (SELECT seq FROM store) ORDER BY seq LIMIT $6 FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT 'keys', NULL::bigint, count(*) FROM keyed UNION ALL SELECT 'events', NULL::bigint, count(*) FROM told
+UNION ALL SELECT state, lane, count(*) FROM gone GROUP BY state, lane
+"""  # noqa: S608 - texts of ours
+_MINUTES = (
+    "DELETE FROM minutes WHERE (began_at, lane) IN (SELECT began_at, lane FROM minutes WHERE began_at <= $1 LIMIT $2)"
+)
 # The first lane of an origin stays until that may go too, so that no origin is left without a lane.
 _IDLE = """
 SELECT l.id, l.key, l.origin FROM lanes l JOIN origins o ON o.id = l.origin
@@ -26,31 +51,38 @@ _BARE = "DELETE FROM origins o WHERE id = ANY($1::bigint[]) AND NOT EXISTS (SELE
 
 
 async def prune(transaction: Transaction, calls: list[tuple[Retention, int]]) -> Results[Pruned]:
-    """Delete for each call up to so many rows of each kind."""
+    """Delete for each call up to so many deliveries, keys and events."""
     return [await _prune(transaction, retention, most) for retention, most in calls]
 
 
+async def prune_lanes(transaction: Transaction, calls: list[tuple[Retention, int]]) -> Results[Pruned]:
+    """Delete for each call up to so many sums of minutes, and when none of them are left lanes and origins."""
+    return [await _prune_lanes(transaction, retention, most) for retention, most in calls]
+
+
 async def _prune(transaction: Transaction, retention: Retention, most: int) -> Pruned:
-    db, now = transaction.db, transaction.now
-    rows: list[tuple[str, int]] = []
-    for state in ENDS:
-        found = await db.fetch(_ENDED, state, now - getattr(retention, state), most - len(rows))
-        for _, lane in found:
-            transaction.count(lane, state, -1)
-        rows.extend(found)
-    if rows:
-        numbers = [row[0] for row in rows]
-        for table in ("attempts", "answers", "payloads", "deliveries"):
-            await db.execute(f"DELETE FROM {table} WHERE id = ANY($1::uuid[])", numbers)  # noqa: S608 - names of ours
-    gone = {kind: _count(await db.execute(text, now - getattr(retention, kind), most)) for kind, text in _OLD.items()}
-    if max(gone.values()) < most:
+    now, began = transaction.now, time.monotonic_ns()
+    before = [now - getattr(retention, kind) for kind in (*ENDS, "keys", "events")]
+    gone: Counter[str] = Counter()
+    for kind, lane, count in await transaction.db.fetch(_OLD, *before, most):
+        gone["deliveries" if kind in ENDS else kind] += count
+        if lane is not None:
+            transaction.count(lane, kind, -count)
+    return Pruned(more=max(gone.values()) >= most, took=time.monotonic_ns() - began, **gone)
+
+
+async def _prune_lanes(transaction: Transaction, retention: Retention, most: int) -> Pruned:
+    db, began = transaction.db, time.monotonic_ns()
+    lanes = origins = 0
+    minutes = _count(await db.execute(_MINUTES, transaction.now - retention.minutes, most))
+    if minutes < most:
         # Nothing old is left, so nothing that could name one of them.
-        gone["lanes"], gone["origins"] = await _prune_lanes(transaction, now - retention.lanes, most)
-    more = max(len(rows), *gone.values()) >= most
-    return Pruned(deliveries=len(rows), more=more, **{"lanes": 0, "origins": 0} | gone)
+        lanes, origins = await _idle(transaction, transaction.now - retention.lanes, most)
+    more = max(minutes, lanes, origins) >= most
+    return Pruned(minutes=minutes, lanes=lanes, origins=origins, more=more, took=time.monotonic_ns() - began)
 
 
-async def _prune_lanes(transaction: Transaction, before: int, most: int) -> tuple[int, int]:
+async def _idle(transaction: Transaction, before: int, most: int) -> tuple[int, int]:
     """Delete lanes that nobody used since, and the origins to which then none leads; return how many of both."""
     db = transaction.db
     await transaction.write_counts()

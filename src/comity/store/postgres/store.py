@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import asyncpg
+from msgspec.structs import replace
 
 from comity.errors import OptionsError, StoreError
 from comity.store.base import AGEING, LONGEST_AGEING
@@ -92,6 +93,7 @@ _ORDER: tuple[Handler[Any, Any], ...] = (
     leases.resign,
     leases.rescue,
     pruning.prune,
+    pruning.prune_lanes,
     origins.hold,
     origins.disable,
     origins.disown,
@@ -105,7 +107,7 @@ _ALONE: frozenset[Handler[Any, Any]] = frozenset(
     {
         leases.resign,
         leases.rescue,
-        pruning.prune,
+        pruning.prune_lanes,
         origins.disown,
         origins.change_lane,
         origins.unblock,
@@ -232,7 +234,12 @@ class PostgresStore:
         return await self._writer.do(claims.expire, most)
 
     async def prune(self, retention: Retention, most: int = 500) -> Pruned:
-        return await self._writer.do(pruning.prune, (retention, most))
+        pruned = await self._writer.do(pruning.prune, (retention, most))
+        if pruned.more:
+            return pruned
+        rest = await self._writer.do(pruning.prune_lanes, (retention, most))
+        took = max(pruned.took, rest.took)
+        return replace(rest, deliveries=pruned.deliveries, keys=pruned.keys, events=pruned.events, took=took)
 
     async def disable(self, after: int, most: int = 500) -> list[Lane]:
         return await self._writer.do(origins.disable, (after, most))

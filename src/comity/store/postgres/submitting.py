@@ -174,14 +174,16 @@ async def _before(transaction: Transaction, new: Sequence[tuple[NewDelivery | Ne
         if each.idempotency_key is not None and each.idempotency_key not in first:
             schedule = ids.new(now) if isinstance(each, NewSchedule) else None
             first[each.idempotency_key] = (each.fingerprint, number, schedule)
-    if not first:
-        return {}
-    fingerprints, numbers, schedules = columns(list(first.values()))
-    rows = await transaction.db.fetch(_KEY, list(first), fingerprints, numbers, now, schedules)
-    found: dict[str, Any] = {key: first[key][1:] for (key,) in rows}
-    if used := first.keys() - found.keys():
-        for key, *before in await transaction.db.fetch(_KEYED, list(used)):
-            found[key] = before
+    found: dict[str, Any] = {}
+    while left := {
+        key: each for key, each in first.items() if key not in found
+    }:  # again for what was pruned in between
+        fingerprints, numbers, schedules = columns(list(left.values()))
+        rows = await transaction.db.fetch(_KEY, list(left), fingerprints, numbers, now, schedules)
+        found |= {key: left[key][1:] for (key,) in rows}
+        if used := left.keys() - found.keys():
+            for key, *before in await transaction.db.fetch(_KEYED, list(used)):
+                found[key] = before
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from comity.store.records import ENDS, Pruned, Retention
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
@@ -34,7 +36,7 @@ def prune(transaction: Transaction, calls: list[tuple[Retention, int]]) -> Resul
 
 
 def _prune(transaction: Transaction, retention: Retention, most: int) -> Pruned:
-    db, now = transaction.db, transaction.now
+    db, now, began = transaction.db, transaction.now, time.monotonic_ns()
     rows: list[tuple[int, int]] = []
     for state in ENDS:
         age = getattr(retention, state)
@@ -50,7 +52,7 @@ def _prune(transaction: Transaction, retention: Retention, most: int) -> Pruned:
         # Nothing old is left, so nothing that could name one of them.
         gone["lanes"], gone["origins"] = _prune_lanes(transaction, now - retention.lanes, most)
     more = max(len(rows), *gone.values()) >= most
-    return Pruned(deliveries=len(rows), more=more, **{"lanes": 0, "origins": 0} | gone)
+    return Pruned(deliveries=len(rows), more=more, took=time.monotonic_ns() - began, **gone)
 
 
 def _prune_lanes(transaction: Transaction, before: int, most: int) -> tuple[int, int]:
