@@ -216,7 +216,7 @@ class Store(Protocol):
         """Pause or resume a schedule. None: there is none.
 
         Paused, its newest run is cancelled unless it was sent already. Resumed, its next run is to be made now, and for
-        the time that was cancelled if that has not come yet.
+        the time that the pause cancelled if that has not come yet; never for one before it, which had its run.
         """
 
     async def remove_schedule(self, schedule: str) -> bool:

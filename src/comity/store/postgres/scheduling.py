@@ -29,10 +29,11 @@ _ADVANCED = """
 UPDATE schedules s SET next_at = v.at, due_at = v.at, latest = v.latest
 FROM unnest($1::uuid[], $2::bigint[], $3::uuid[]) v (id, at, latest) WHERE s.id = v.id
 """
+# The time that its pause took from a run is again to come: nothing before it, whose runs may have been sent early or cancelled.
 _AGAIN = """
 UPDATE schedules SET paused = false, due_at = $1, next_at = CASE
-    WHEN EXISTS (SELECT 1 FROM deliveries WHERE id = latest AND state = 'cancelled' AND attempts = 0) THEN least(next_at, $1)
-    ELSE next_at END WHERE id = $2
+    WHEN due_at = next_at AND EXISTS (SELECT 1 FROM deliveries WHERE id = latest AND state = 'cancelled' AND attempts = 0)
+    THEN next_at - 1 ELSE next_at END WHERE id = $2
 """
 _FIRST = "00000000-0000-0000-0000-000000000000"
 

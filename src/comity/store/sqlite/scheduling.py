@@ -24,10 +24,11 @@ WHERE s.paused = 0 AND s.due_at <= ? AND (s.overlap = 'allow' OR d.id IS NULL OR
 """
 _NEXT_DUE = "SELECT min(due_at) FROM schedules WHERE paused = 0 AND due_at > ?"
 _ADVANCED = "UPDATE schedules SET next_at = ?1, due_at = ?1, latest = ?2 WHERE id = ?3"
+# The time that its pause took from a run is again to come: nothing before it, whose runs may have been sent early or cancelled.
 _AGAIN = """
 UPDATE schedules SET paused = 0, due_at = ?1, next_at = CASE
-    WHEN EXISTS (SELECT 1 FROM deliveries WHERE id = latest AND state = 'cancelled' AND attempts = 0) THEN min(next_at, ?1)
-    ELSE next_at END WHERE id = ?2
+    WHEN due_at = next_at AND EXISTS (SELECT 1 FROM deliveries WHERE id = latest AND state = 'cancelled' AND attempts = 0)
+    THEN next_at - 1 ELSE next_at END WHERE id = ?2
 """
 
 

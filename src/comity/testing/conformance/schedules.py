@@ -184,7 +184,7 @@ class Schedules:
             resumed = await store.change_schedule(made.schedule, paused=False)
             assert resumed is not None
             assert not resumed.paused
-            assert resumed.next_at <= await store.now()
+            assert resumed.next_at == paused.next_at - 1
             assert await due(store) == [made.schedule]
             run = NextRun(schedule=resumed.id, before=resumed.next_at, at=paused.next_at)
             assert await store.advance([run]) == 1
@@ -197,6 +197,29 @@ class Schedules:
             assert [each.kind for each in await store.events(2)] == [
                 "cancelled", "schedule.paused", "schedule.resumed", "pending",
             ]  # fmt: skip
+
+    @pytest.mark.parametrize("how", ["cancel", "hasten"])
+    async def test_a_schedule_that_is_resumed_makes_no_run_for_a_time_that_had_one(
+        self, stage: Stage, how: str
+    ) -> None:
+        """Whether that was sent before its time or cancelled, and whether the run of the next time was made or not."""
+        async with stage.opened() as store:
+            made, other = await start(store), await start(store)
+            first = (await of(store, made)).next_at
+            for each in (made, other):
+                await getattr(store, how)(each.id)
+            await go_on(store, made)
+            if how == "hasten":
+                lease = await worker(store)
+                for _ in range(2):
+                    await send(store, lease)
+            for each, still in ((made, first + MINUTE - 1), (other, (await of(store, other)).next_at)):
+                schedule = str(each.schedule)
+                await store.change_schedule(schedule, paused=True)
+                resumed = await store.change_schedule(schedule, paused=False)
+                assert resumed is not None
+                assert resumed.next_at == still
+            assert sorted(await due(store)) == sorted([made.schedule, other.schedule])
 
     async def test_a_change_that_is_made_already_changes_nothing(self, stage: Stage) -> None:
         """Nor is there one of what is not there."""
