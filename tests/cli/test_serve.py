@@ -303,6 +303,12 @@ def test_a_package_that_is_not_there_is_told_with_what_to_install(tmp_path, comm
     assert command != "doctor" or "encryption:" in told
 
 
+def test_the_doctor_finds_nothing_wrong_beside_a_service_that_runs(tmp_path):
+    with served(tmp_path):
+        done = comity("doctor", cwd=tmp_path)
+        assert (done.returncode, "ok       store: comity.db is in use by a service" in done.stdout) == (0, True)
+
+
 def test_a_configuration_has_policies_and_limits_of_hosts(tmp_path, upstream):
     """What a submission says itself wins over its policy, and what a host's table says over the rest."""
     toml = """

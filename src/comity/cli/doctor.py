@@ -96,12 +96,28 @@ def _store(url: str) -> str:
     path = sqlite_file(url)
     if path is not None and not path.exists():
         return f"{path} is not there yet; serve makes it"
+    if path is not None and _in_use(path):
+        return (
+            f"{path} is in use by a service, which keeps other processes out; stop that to have its content looked at"
+        )
 
     async def opened() -> None:
         await (await open_store(url)).close()
 
     asyncio.run(opened())
     return f"{'the database' if path is None else path} can be opened"
+
+
+def _in_use(path: Path) -> bool:
+    from comity.store.sqlite.lock import Lock
+
+    try:
+        Lock(path).release()
+    except StoreError as error:
+        if error.reason == "busy":
+            return True
+        raise
+    return False
 
 
 def _postgres(url: str) -> Iterator[Finding]:
