@@ -20,7 +20,17 @@ from comity.service.policies import FIELDS, Policies
 from comity.service.retry_rules import RETRIES
 from comity.service.service import Service
 from comity.service.worker import WorkerOptions
-from comity.settings import HOST, TABLE, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+from comity.settings import (
+    HOST,
+    TABLE,
+    config_file,
+    from_dotenv,
+    from_environment,
+    from_flags,
+    from_toml,
+    resolve,
+    rows,
+)
 from comity.store.records import NewDelivery, Retention
 from comity.web.shared import Shared
 
@@ -100,6 +110,25 @@ def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
     assert from_dotenv(tmp_path / ".env").values == {}
     with pytest.raises(OptionsError, match=r"none\.toml"):
         from_toml(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("flag", "variables", "named"),
+    [
+        ("f", ({"COMITY_CONFIG": "v"}, {}), ("f", "--config")),
+        (None, ({"COMITY_CONFIG": "v"}, {"COMITY_CONFIG": "d"}), ("v", "COMITY_CONFIG")),
+        (None, ({"COMITY_CONFIG": " "}, {"COMITY_CONFIG": "d"}), ("d", "COMITY_CONFIG")),
+        (None, ({}, {}), (None, "COMITY_CONFIG")),
+    ],
+)
+def test_the_file_is_named_by_a_flag_or_a_variable(flag, variables, named):
+    file, option = config_file(flag and Path(flag), *variables)
+    assert (file and str(file), option) == named
+
+
+def test_a_file_that_a_variable_names_and_that_is_not_there_is_refused_by_its_name(tmp_path):
+    with pytest.raises(OptionsError, match=r"^COMITY_CONFIG="):
+        from_toml(tmp_path / "none.toml", "COMITY_CONFIG")
 
 
 def test_a_secret_has_no_flag_and_is_not_told(tmp_path):

@@ -1,7 +1,7 @@
 """Settings: one table of what the service's commands can be told, by a flag, a variable, a `.env` file or a TOML file.
 
 The first of these that says something wins: flags, then the environment, then `.env` of the working directory, then the
-file of `--config`, then the default. Every value is text, however it came, so that one reader checks it.
+file of `--config` or COMITY_CONFIG, then the default. Every value is text, however it came, so that one reader checks it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from comity.policy.token import is_token
 from comity.policy.units import duration, parse_integer, required, size
 
 PREFIX = "COMITY_"
+
+CONFIG = PREFIX + "CONFIG"
+"""The variable that names the TOML file where --config does not."""
 
 Group = Literal["store", "api", "worker", "client", "log"]
 """What a setting is about; a command takes those of the groups that it needs."""
@@ -375,14 +378,23 @@ def from_environment(environ: Mapping[str, str], where: str = "") -> Said:
 def from_dotenv(path: Path) -> Said:
     """Return what a `.env` file says; nothing when there is none.
 
+    Raises:
+        OptionsError: a line is none of its lines, or the file cannot be read.
+    """
+    return from_environment(dotenv(path), str(path))
+
+
+def dotenv(path: Path) -> dict[str, str]:
+    """Return the variables of a `.env` file; none when it is not there.
+
     Lines are NAME=VALUE, also after `export`; quotes around a value are taken off; # begins a comment on a line of its own.
 
     Raises:
         OptionsError: a line is none of these, or the file cannot be read.
     """
-    if not path.is_file():
-        return from_environment({})
     found: dict[str, str] = {}
+    if not path.is_file():
+        return found
     for number, line in enumerate(_content(path, ".env").splitlines(), 1):
         plain = line.strip()
         if not plain or plain.startswith("#"):
@@ -392,22 +404,39 @@ def from_dotenv(path: Path) -> Said:
             raise OptionsError(f"{path}:{number}", None, "NAME=VALUE", secret=True)
         name, value = match[1], match[2].strip()
         found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-    return from_environment(found, str(path))
+    return found
 
 
-def from_toml(path: Path) -> Said:
+def config_file(given: Path | None, *variables: Mapping[str, str]) -> tuple[Path | None, str]:
+    """Return which TOML file is meant, and by what.
+
+    Args:
+        given: what --config says.
+        variables: of the environment and of `.env`, the strongest first.
+    """
+    if given is not None:
+        return given, "--config"
+    named = next((text for each in variables if (text := each.get(CONFIG, "").strip())), None)
+    return None if named is None else Path(named).expanduser(), CONFIG
+
+
+def from_toml(path: Path, option: str = "--config") -> Said:
     """Return what a TOML file says, in its table [comity] or at its top.
+
+    Args:
+        path: the file.
+        option: what named it, for messages.
 
     Raises:
         OptionsError: it cannot be read, or has a name that no setting has.
     """
     try:
-        told: Any = tomllib.loads(_content(path, "--config"))
+        told: Any = tomllib.loads(_content(path, option))
     except tomllib.TOMLDecodeError as error:
-        raise OptionsError("--config", str(path), "a TOML file", reason=str(error)) from None
+        raise OptionsError(option, str(path), "a TOML file", reason=str(error)) from None
     told = told.get("comity", told)
     if not isinstance(told, dict):
-        raise OptionsError("--config", str(path), "a TOML file with a table [comity]")
+        raise OptionsError(option, str(path), "a TOML file with a table [comity]")
     check_names(str(path), told, [row.name for row in TABLE])
     tables = {row.name for row in TABLE if row.table}
     values = {name: value if name in tables else _words(value) for name, value in told.items()}

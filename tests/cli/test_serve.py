@@ -337,7 +337,7 @@ def test_a_configuration_has_policies_and_limits_of_hosts(tmp_path, upstream):
             True,
             True,
         )
-    checked = comity("doctor", "--config", "c.toml", cwd=tmp_path)
+    checked = comity("doctor", cwd=tmp_path, env=os.environ | {"COMITY_CONFIG": "c.toml"})
     assert (checked.returncode, "policies: gentle" in checked.stdout, "hosts: 1 with" in checked.stdout) == (
         0,
         True,

@@ -9,10 +9,10 @@ from pathlib import Path
 import typer
 
 from comity.cli.app import app
-from comity.settings import TABLE, from_environment, from_flags, resolve
+from comity.settings import CONFIG, TABLE, from_environment, from_flags, resolve
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-VARIABLES = {row.variable for row in TABLE}
+VARIABLES = {row.variable for row in TABLE} | {CONFIG}
 
 
 def text(name):

@@ -11,11 +11,23 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from comity.settings import Group, Setting, from_dotenv, from_environment, from_flags, from_toml, resolve, rows
+from comity.settings import (
+    CONFIG,
+    Group,
+    Setting,
+    config_file,
+    dotenv,
+    from_dotenv,
+    from_environment,
+    from_flags,
+    from_toml,
+    resolve,
+    rows,
+)
 
 Command = Callable[..., None]
 
-_CONFIG = Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with settings.")]
+_CONFIG = Annotated[Path | None, typer.Option(metavar="FILE", help=f"A TOML file with settings.  \\[{CONFIG}]")]
 
 
 def settled(*groups: Group) -> Callable[[Command], Command]:
@@ -33,9 +45,11 @@ def settled(*groups: Group) -> Callable[[Command], Command]:
 
             flags = {row.name: given.pop(row.name, None) for row in wanted}
             try:
-                sources = [from_flags(flags), from_environment(os.environ), from_dotenv(Path(".env"))]
-                if config is not None:
-                    sources.append(from_toml(config))
+                local = Path(".env")
+                sources = [from_flags(flags), from_environment(os.environ), from_dotenv(local)]
+                file, named = config_file(config, os.environ, dotenv(local))
+                if file is not None:
+                    sources.append(from_toml(file, named))
                 settings = resolve(wanted, sources)
             except OptionsError as error:
                 loops.refuse(command.__name__, error)
