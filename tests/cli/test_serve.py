@@ -98,6 +98,30 @@ def test_deliveries_and_lanes_are_operated_on_from_a_shell(tmp_path):
         assert comity("submit", env=env).returncode == 2
 
 
+def test_a_file_and_all_that_can_be_said_of_a_submission_are_handed_in_from_a_shell(tmp_path, upstream):
+    """From standard input too, and until all have ended."""
+    with served(tmp_path, COMITY_CALLBACK_SECRETS="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") as (_, env):
+        text = "".join(f'{{"url": "{upstream.url}{path}", "method": "GET"}}\n' for path in ("/ok/1", "/status/404"))
+        done = comity("submit", "--file", "-", "--wait", env=env, input=text)
+        ends = [json.loads(line) for line in done.stdout.splitlines()]
+        assert (done.returncode, [(each["line"], each["status"]) for each in ends]) == (
+            1,
+            [(1, "completed"), (2, "failed")],
+        )
+        options = {
+            "--priority": "2", "--max-retries": "3", "--run-at": "2100-01-01T00:00:00Z", "--deadline": "2100-01-02T00:00:00Z",
+            "--lane": "mine", "--callback-url": f"{upstream.url}/ok/2",
+        }  # fmt: skip
+        words = [word for pair in options.items() for word in pair]
+        (made,) = lines(comity("submit", f"{upstream.url}/ok/3", "--ordered", *words, env=env))
+        (told,) = lines(comity("show", made["id"], env=env))
+        assert (told["priority"], told["maxRetries"], told["lane"], told["dueAt"][:10], told["deadline"][:10]) == (
+            2, 3, "mine", "2100-01-01", "2100-01-02",
+        )  # fmt: skip
+        refused = comity("submit", "--file", "-", "--lane", "mine", env=env, input=text)
+        assert (refused.returncode, "no --lane beside it" in refused.stderr) == (2, True)
+
+
 def test_schedules_are_operated_on_from_a_shell(tmp_path):
     with served(tmp_path) as (_, env):
         options = ("--cron", "30 6 * * mon-fri", "--zone", "Europe/Berlin", "--overlap", "skip")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,21 @@ def submit(
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="The terms of retrying that the service has under this name.")
     ] = None,
+    max_retries: Annotated[int | None, typer.Option(metavar="N", help="Sends after the first.  [5]")] = None,
+    priority: Annotated[int | None, typer.Option(metavar="0-9", help="0 goes first.  [5]")] = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Its lane has to be an ordered one, and is made so when it is new.")
+    ] = False,
     delay: Annotated[str | None, typer.Option(metavar="D", help="Not before so long from now.")] = None,
+    run_at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Not before this time, such as 2026-12-24T18:00:00Z.")
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Not to be sent from then on; with --cron a length, such as 10m.")
+    ] = None,
+    callback_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Gets a signed POST when the delivery has ended.")
+    ] = None,
     cron: Annotated[
         str | None, typer.Option(metavar="'M H D M W'", help="Again and again at these times: '30 6 * * mon-fri'.")
     ] = None,
@@ -53,10 +68,16 @@ def submit(
         str | None, typer.Option(metavar="O", help="While the run before is alive: allow (the default) or skip.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Submissions as JSON lines, with the fields of the API.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Submissions as JSON lines, with the fields of the API; - reads standard input."
+        ),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the end, with --cron of the first run, and print that.")
+        bool,
+        typer.Option(
+            "--wait", help="Wait for the end (with --cron of the first run, with --file of all) and print that."
+        ),
     ] = False,
     settings: dict[str, Any],
 ) -> None:
@@ -70,23 +91,29 @@ def submit(
 
         if (target is None) == (file is None):
             raise OptionsError("--file", None if file is None else str(file), "either a URL or --file FILE")
-        if file is not None:
-            with file.open("rb") as lines:
-                return _print_all(service.submit_many(_submissions(lines)), ok=lambda told: "accepted" in told)
         fields = {
-            "headers": dict(parsing.headers(header)),
+            "headers": dict(parsing.headers(header)) or None,
             "lane": lane,
             "policy": policy,
+            "max_retries": max_retries,
+            "priority": priority,
+            "ordered": ordered or None,
             "delay": delay,
+            "run_at": run_at,
+            "deadline": deadline,
+            "callback_url": callback_url,
             "cron": cron,
             "zone": zone,
             "overlap": overlap,
             "idempotency_key": idempotency_key,
+            "body": sys.stdin.read() if body == "-" and file is None else body,
         }
-        content = sys.stdin.read() if body == "-" else body
-        given = {name: value for name, value in fields.items() if value} | (
-            {} if content is None else {"body": content}
-        )
+        given = _given(**fields)
+        if file is not None:
+            if given:
+                needs = f"no --{next(iter(given)).replace('_', '-')} beside it: each line says that itself"
+                raise OptionsError("--file", str(file), needs)
+            return _hand_in(service, file, wait=wait)
         told = service.submit(str(target), method=method, **given)
         if wait:
             told = service.wait(told["id"])
@@ -258,6 +285,23 @@ def _detail(error: StatusError) -> str:
         return str(error)
 
 
+def _hand_in(service: ServiceClient, file: Path, *, wait: bool) -> bool:
+    """Submit the lines of a file; print what came of each, or with `wait` of those accepted how they ended."""
+    accepted, fine = list[tuple[int, str]](), True
+    with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:
+        for told in service.submit_many(_submissions(lines)):
+            fine = fine and "accepted" in told
+            if wait and "accepted" in told:
+                accepted.append((told["line"], told["accepted"]["id"]))
+            else:
+                _print(told)
+    for line, number in accepted:
+        told = {"line": line} | service.wait(number)
+        fine = fine and told["status"] == "completed"
+        _print(told)
+    return fine
+
+
 def _submissions(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -274,12 +318,10 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _print_all(told: Iterable[dict[str, Any]], ok: Callable[[dict[str, Any]], bool] = lambda _: True) -> bool:
-    fine = True
+def _print_all(told: Iterable[dict[str, Any]]) -> bool:
     for each in told:
         _print(each)
-        fine = fine and ok(each)
-    return fine
+    return True
 
 
 def _print(told: dict[str, Any]) -> None:
