@@ -41,13 +41,16 @@ class Callbacks:
         """Work until cancelled."""
         seen = marked = await self._store.marked(_READER)
         while True:
-            await self._store.newer(seen)
-            while page := await self._store.events(seen, _PAGE):
-                found = [await self._callback(event) for event in page if event.kind in ENDS]
+            newest, full = await self._store.newer(seen), True
+            while full:
+                page = await self._store.events(seen, _PAGE, ENDS)
+                full = len(page) == _PAGE
+                found = [await self._callback(event) for event in page]
                 new = [callback for callback in found if callback is not None]
                 if new:
                     await self._store.submit(new)
-                seen = page[-1].seq
+                last = page[-1].seq if page else seen
+                seen = last if full else max(last, newest)  # those in between were no ends
                 if new or seen - marked >= _PAGE:
                     await self._store.mark(_READER, seen)
                     marked = seen

@@ -33,12 +33,15 @@ from comity.service.log import log
 from comity.service.origins import Origins
 from comity.service.outage import Outage
 from comity.service.supervisor import leaves
-from comity.store.records import Event, Lease
+from comity.store.records import Event, EventKind, Lease
 
 _MOST_ORIGINS = 200
 """So many origins are taken at a time."""
 
 _PAGE = 1000
+
+_HEEDED: tuple[EventKind, ...] = ("cancelling", "lane.limits", "lane.paused", "lane.ordered", "origin.unblocked")
+"""What others say to a worker; of work there is news in any other event."""
 
 _REST = 0.2
 """So many seconds after a refusal the store is asked again."""
@@ -114,7 +117,7 @@ class Worker:
         self._outage = Outage(f"worker {self._name}")
         self._lease: Lease | None = None
         self._lasts_until = self._shift = 0
-        self._due = self._seen = 0
+        self._due = self._seen = self._newest = 0
 
     @property
     def held(self) -> int:
@@ -292,7 +295,7 @@ class Worker:
         while True:
             self._caught_up.clear()
             try:
-                await self._store.newer(self._seen)
+                self._newest = await self._store.newer(self._seen)
             except StoreError as error:
                 self._outage.bear(error)
                 await asyncio.sleep(_REST)
@@ -302,10 +305,14 @@ class Worker:
 
     async def _catch_up(self) -> None:
         """Heed what happened, before anything more is claimed: what is submitted after a change comes under that change."""
-        while page := await self._store.events(self._seen, _PAGE):
+        newest, full = self._newest, True
+        while full:
+            page = await self._store.events(self._seen, _PAGE, _HEEDED)
             for event in page:
                 await self._heed(event)
                 self._seen = event.seq
+            full = len(page) == _PAGE
+        self._seen = max(self._seen, newest)  # those in between were for others
         self._caught_up.set()
 
     async def _heed(self, event: Event) -> None:

@@ -26,6 +26,7 @@ from comity.store.records import (
     Delivery,
     Ended,
     Event,
+    EventKind,
     Lane,
     Lease,
     Minute,
@@ -303,8 +304,11 @@ class Store(Protocol):
     async def minutes(self, since: int, until: int, lane: str | None = None) -> list[Minute]:
         """Return what was rolled up of the minutes that began in [since, until), in order."""
 
-    async def events(self, after: int, most: int = 1000) -> list[Event]:
-        """Return events in order, from the first after the number `after`."""
+    async def events(self, after: int, most: int = 1000, kinds: Sequence[EventKind] | None = None) -> list[Event]:
+        """Return events in order, from the first after the number `after`: those of some kinds, or all.
+
+        Who wants some goes on after what `newer` returned before, and so passes over the others once.
+        """
 
     async def last_event(self) -> int:
         """Return the number of the newest event, 0 when there is none."""
@@ -315,5 +319,5 @@ class Store(Protocol):
     async def marked(self, reader: str) -> int:
         """Return the number of the last event that a reader has dealt with, 0 when nothing is written down."""
 
-    async def newer(self, after: int) -> None:
-        """Return when there is an event after the number `after`."""
+    async def newer(self, after: int) -> int:
+        """Return the number of the newest event that is known, as soon as that is after the number `after`."""

@@ -24,19 +24,20 @@ class Bell:
         """The number of the last event."""
         return self._last
 
-    async def newer(self, after: int) -> None:
-        """Return when there is an event after the number `after`."""
+    async def newer(self, after: int) -> int:
+        """Return the number of the last event, as soon as that is after the number `after`."""
         future = asyncio.get_running_loop().create_future()
         entry = (after, future)
         with self._lock:
             if self._last > after:
-                return
+                return self._last
             self._waiting.add(entry)
         try:
             await future
         finally:
             with self._lock:
                 self._waiting.discard(entry)
+        return self._last
 
     def ring(self, last: int) -> None:
         """Wake whoever waits for an event up to the number `last`."""

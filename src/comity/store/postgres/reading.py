@@ -18,6 +18,7 @@ from comity.store.records import (
     Counts,
     Delivery,
     Event,
+    EventKind,
     Lane,
     Minute,
     Origin,
@@ -46,7 +47,7 @@ _ORIGINS = 'SELECT name, lease, paused_until, blocked_until, gap FROM origins OR
 _EVENTS = """
 SELECT e.seq, e.at, e.kind, l.key, coalesce(o.name, p.name), e.delivery::text, e.attempt, e.status, e.note
 FROM events e LEFT JOIN lanes l ON l.id = e.lane LEFT JOIN origins o ON o.id = e.origin
-LEFT JOIN origins p ON p.id = l.origin WHERE e.seq > $1 ORDER BY e.seq LIMIT $2
+LEFT JOIN origins p ON p.id = l.origin WHERE e.seq > $1 AND ($3::text[] IS NULL OR e.kind = ANY($3)) ORDER BY e.seq LIMIT $2
 """
 _ATTEMPTS = """
 SELECT number, started_at, waited, ended_at, sent, sent_at, answered_at, status, error, retry_after, timings, decision
@@ -158,9 +159,9 @@ async def minutes(db: Any, since: int, until: int, key: str | None) -> list[Minu
     return [filled(Minute, row) for row in await db.fetch(_MINUTES, since, until, key)]
 
 
-async def events(db: Any, after: int, most: int) -> list[Event]:
-    """Return events in order."""
-    return [filled(Event, row) for row in await db.fetch(_EVENTS, after, most)]
+async def events(db: Any, after: int, most: int, kinds: Sequence[EventKind] | None) -> list[Event]:
+    """Return events in order, all or those of some kinds."""
+    return [filled(Event, row) for row in await db.fetch(_EVENTS, after, most, kinds)]
 
 
 async def last_event(db: Any) -> int:

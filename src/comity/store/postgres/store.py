@@ -48,6 +48,7 @@ from comity.store.records import (
     Delivery,
     Ended,
     Event,
+    EventKind,
     Lane,
     Lease,
     Minute,
@@ -318,8 +319,8 @@ class PostgresStore:
     async def minutes(self, since: int, until: int, lane: str | None = None) -> list[Minute]:
         return await self._read(reading.minutes, since, until, lane)
 
-    async def events(self, after: int, most: int = 1000) -> list[Event]:
-        return await self._read(reading.events, after, most)
+    async def events(self, after: int, most: int = 1000, kinds: Sequence[EventKind] | None = None) -> list[Event]:
+        return await self._read(reading.events, after, most, kinds)
 
     async def last_event(self) -> int:
         return await self._read(reading.last_event)
@@ -330,8 +331,8 @@ class PostgresStore:
     async def marked(self, reader: str) -> int:
         return await self._read(readers.marked, reader)
 
-    async def newer(self, after: int) -> None:
-        await self._news.bell.newer(after)
+    async def newer(self, after: int) -> int:
+        return await self._news.bell.newer(after)
 
     async def _read(self, read: Callable[Concatenate[Any, P], Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
         """Have one of the readers read; once more when the connection turns out to have been lost before."""

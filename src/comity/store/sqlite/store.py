@@ -29,6 +29,7 @@ from comity.store.records import (
     Delivery,
     Ended,
     Event,
+    EventKind,
     Lane,
     Lease,
     Minute,
@@ -244,8 +245,8 @@ class SqliteStore:
     async def minutes(self, since: int, until: int, lane: str | None = None) -> list[Minute]:
         return await self._read(reading.minutes, since, until, lane)
 
-    async def events(self, after: int, most: int = 1000) -> list[Event]:
-        return await self._read(reading.events, after, most)
+    async def events(self, after: int, most: int = 1000, kinds: Sequence[EventKind] | None = None) -> list[Event]:
+        return await self._read(reading.events, after, most, kinds)
 
     async def last_event(self) -> int:
         return self._writer.bell.last
@@ -256,8 +257,8 @@ class SqliteStore:
     async def marked(self, reader: str) -> int:
         return await self._read(readers.marked, reader)
 
-    async def newer(self, after: int) -> None:
-        await self._writer.bell.newer(after)
+    async def newer(self, after: int) -> int:
+        return await self._writer.bell.newer(after)
 
     async def _read(self, read: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **named: P.kwargs) -> T:
         """Have one of the readers read; it sees one state of the file."""

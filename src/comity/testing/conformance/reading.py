@@ -125,6 +125,21 @@ class Reading:
             assert numbers == list(range(1, len(numbers) + 1))
             assert len(numbers) >= 206
 
+    async def test_who_wants_events_of_some_kinds_gets_those_and_passes_over_the_others(self, stage: Stage) -> None:
+        """`newer` tells up to which number nothing was missed."""
+        async with stage.opened() as store:
+            numbers = await submit(store, *(new(each) for each in range(3)))
+            for number in numbers[:2]:
+                await store.cancel(number)
+            newest = await store.newer(0)
+            assert newest == await store.last_event() == 5
+            found = await store.events(0, kinds=("cancelled", "failed"))
+            assert [(each.seq, each.kind, each.delivery) for each in found] == [
+                (4, "cancelled", numbers[0]), (5, "cancelled", numbers[1]),
+            ]  # fmt: skip
+            assert [each.seq for each in await store.events(0, 1, ("cancelled",))] == [4]
+            assert await store.events(newest, kinds=("pending",)) == []
+
     async def test_who_waits_for_an_event_is_woken_by_the_next(self, stage: Stage) -> None:
         """And returns at once when there is one."""
         async with stage.opened() as store:
