@@ -95,7 +95,9 @@ async def test_workers_that_come_later_get_their_share_and_no_limit_is_exceeded(
             await stack.enter_async_context(working(await opens()))
         await until_owned(store, *[origins // workers] * workers)
         for each in made:
-            assert (await work.end(each.id)).attempts == 1
+            assert (await work.end(each.id)).state == "completed"
+            # A change of hands may come between an attempt's row and its first byte.
+            assert [row.sent for row in await store.attempts(each.id) if row.sent != "no"] == ["yes"]
         for up in upstreams:
             assert up.stats().total.count == 50
             assert up.stats().total.max_in_flight <= 2
