@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -201,6 +202,12 @@ async def test_an_end_is_told_by_a_signed_callback(work):
     assert headers["webhook-id"] == callback.id
     assert (body["type"], body["data"]["id"], body["data"]["statusCode"]) == ("delivery.failed", delivery, 404)
     assert (body["data"]["lastError"], body["data"]["reason"]) == ("HTTP 404", "status")
+    assert (body["data"]["idempotencyKey"], body["data"]["lane"]) == (None, work.upstream.url)
+    assert body["data"]["url"] == work.upstream.url + "/status/404"
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    example = text[text.index('{"type": "delivery.') :].partition("\n\n")[0]
+    shown = msgspec.json.decode(example)
+    assert (list(shown), list(shown["data"])) == (list(body), list(body["data"]))
     assert Terms.read(callback.options).callback_url is None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from comity import redact
 from comity.client.address import parse
 from comity.errors import InvalidRequest, StoreError
 from comity.policy.dates import date_time
@@ -88,6 +89,9 @@ def _body(event: Event, delivery: Delivery) -> bytes:
     # What the event says, not what the row says by now: it may have been replayed since.
     data = {
         "id": delivery.id,
+        "idempotencyKey": delivery.idempotency_key,
+        "lane": delivery.lane,
+        "url": redact.url(delivery.url),
         "status": event.kind,
         "attemptCount": delivery.attempts if event.attempt is None else event.attempt,
         "statusCode": event.status,
