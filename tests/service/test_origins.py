@@ -35,6 +35,20 @@ async def test_to_take_many_origins_the_time_is_asked_for_once(work):
     assert (store.calls["now"], store.calls["lane"], store.calls["starts"]) == (1, MANY, MANY)
 
 
+async def test_what_an_answer_taught_is_told_of_that_answer_whichever_writes_it_down(work):
+    owned, lease = origins(work.store), await work.store.register("w", 60 * NS)
+    await owned.own(lease, 200)
+    origin = await owned.get("http://127.0.0.1:1")
+    origin.held_by = "HTTP 429, to a"
+    origin.gate.change(lambda now: origin.gate.core.pause.pause(now, now + 60 * NS, hinted=True))
+    await owned.write(lease, origin, "HTTP 204, to b")
+    origin.lift()
+    origin.unwritten()
+    await owned.write(lease, origin, "HTTP 204, to c")
+    notes = [event.note for event in await work.store.events(0) if event.kind == "origin.held"]
+    assert notes == ["paused: HTTP 429, to a", "free: HTTP 204, to c"]
+
+
 async def test_an_origin_that_cannot_begin_holds_up_no_other_and_begins_later(work):
     store = Failing(work.store, "starts", 1)
     owned, lease = origins(store), await store.register("w", 60 * NS)

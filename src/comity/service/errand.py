@@ -195,7 +195,7 @@ class Errand:
         request, rules, limits = prepared
         try:
             async with await self._turn() as turn:
-                send = partial(self._send, request, limits, turn)
+                send = partial(self._send, origin, request, limits, turn)
                 settled = await origin.engine.run(self._call(request, rules, origin), send)
         except (ComityError, _Stale) as error:
             return self._unsent(error)
@@ -297,7 +297,9 @@ class Errand:
         gate = await self._origins.lane(self.claim.lane, self.claim.origin)
         return nullcontext() if gate is None else Turn(gate, self.claim.priority, self._setting.patience)
 
-    async def _send(self, request: Request, limits: Timeout, turn: Turn | None, slot: Slot) -> Exchange[Response]:
+    async def _send(
+        self, origin: OwnedOrigin, request: Request, limits: Timeout, turn: Turn | None, slot: Slot
+    ) -> Exchange[Response]:
         """Commit the attempt's row and send: the turn has come, and is kept meanwhile."""
         await self._store.begin(self.claim)
         self._slot = slot
@@ -310,6 +312,8 @@ class Errand:
             setting.transport, request, limits, slot, keep=setting.keep, hidden=setting.vault.is_secret
         )
         self._over, self._ending = self._clock.now(), True
+        if exchange.outcome.refused or exchange.outcome.retry_after is not None:
+            origin.held_by = self._why(exchange.outcome)
         return exchange
 
     def _ended(self, settled: Settled[Response], rules: RetryRules) -> Ended:

@@ -47,12 +47,16 @@ class OwnedOrigin:
         name: the origin's.
         engine: sends under its limits.
         gate: where these limits stand.
+
+    Attributes:
+        held_by: the last answer that asked for a pause: what it taught may be written by whichever ends next.
     """
 
     def __init__(self, name: str, engine: AsyncEngine, gate: Gate) -> None:
         self.name, self.engine, self.gate = name, engine, gate
         # So that what was learned first is not written last.
         self.writing = asyncio.Lock()
+        self.held_by: str | None = None
         self._written = self.learned
 
     @property
@@ -188,8 +192,10 @@ class Origins:
         async with owned.writing:
             news = owned.news()
             if news is not None:
+                holds = news["pause"] or news["block"]
+                said = owned.held_by if holds and owned.held_by is not None else why
                 try:
-                    await self._store.hold(lease, owned.name, **news, why=why)
+                    await self._store.hold(lease, owned.name, **news, why=said)
                 except BaseException:
                     owned.unwritten()
                     raise
