@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from comity import redact
-from comity.store.records import Ended, Mode, State
-from comity.store.sums import Sums
+from comity.store.records import Ended, EventKind, Mode, State
 from comity.store.transitions import Facts, Step, after_attempt, after_crash
 
 END, WAITING, READY, CLAIMED, SENDING = range(5)
 """The phases: at an end, waiting for `due_at`, ready, claimed, sending."""
+
+LOST = "the worker was lost"
+"""The error of an attempt of which nobody knows more."""
 
 
 class Row(msgspec.Struct, gc=False):
@@ -88,7 +90,7 @@ class Row(msgspec.Struct, gc=False):
         """End its attempt, whose worker was lost; sent again, it is due at `due_at`."""
         self.crashes += 1
         self.refusals_in_a_row = 0
-        self.status, self.error, self.idle_since = None, "the worker was lost", now
+        self.status, self.error, self.idle_since = None, LOST, now
         self.step(after_crash(self.facts, due_at), now)
 
     def unsend(self, due_at: int, now: int) -> None:
@@ -100,6 +102,16 @@ class Row(msgspec.Struct, gc=False):
             self.step(Step("cancelled"), now)
         else:
             self.wait(due_at, now)
+
+    def cancel(self, now: int) -> EventKind | None:
+        """Cancel it, or ask for that while it is being sent; return the word for what happened, None when nothing did."""
+        if self.phase == SENDING and not self.cancelling:
+            self.cancelling = 1
+            return "cancelling"
+        if self.phase in {END, SENDING}:
+            return None
+        self.step(Step("cancelled"), now)
+        return "cancelled"
 
     def hasten(self, now: int, ageing: int) -> None:
         """Wait no longer; it stands in its lane as if it had become due now, if not before."""
@@ -120,46 +132,3 @@ class Row(msgspec.Struct, gc=False):
 
 FIXED = Row.__struct_fields__.index("state")
 """So many of its columns come first that never change."""
-
-
-class Held:
-    """Rows that are changed together.
-
-    Args:
-        sums: where their lanes' counts are summed up.
-    """
-
-    def __init__(self, sums: Sums) -> None:
-        self._sums = sums
-        self._rows: dict[int | str, tuple[Row, State, int]] = {}
-
-    def hold(self, row: Row) -> Row:
-        """Have a row among them; return the one that is held already, if there is one."""
-        return self._rows.setdefault(row.n, (row, row.state, row.phase))[0]
-
-    def held(self, number: int | str) -> Row | None:
-        """Return a row that is among them."""
-        found = self._rows.get(number)
-        return found and found[0]
-
-    def all(self) -> list[Row]:
-        """Return all of them."""
-        return [row for row, _, _ in self._rows.values()]
-
-    def changed(self) -> list[Row]:
-        """Return those that changed, counted in their lanes; from now on none is held."""
-        changed = []
-        for row, state, phase in self._rows.values():
-            if (row.state, row.phase) != (state, phase) or row.phase != END:
-                changed.append(row)
-                self._count(row.lane, state, phase, -1)
-                self._count(row.lane, row.state, row.phase, 1)
-        self._rows.clear()
-        return changed
-
-    def _count(self, lane: int, state: State, phase: int, change: int) -> None:
-        self._sums.count(lane, state, change)
-        if phase == READY:
-            self._sums.count(lane, "ready", change)
-        elif phase >= CLAIMED:
-            self._sums.count(lane, "held", change)

@@ -26,14 +26,15 @@ class Sums:
 
     Args:
         now: ns since the epoch; one moment for all that is committed together.
+        ageing: ns.
 
     Attributes:
         events: rows in the order of what happened: at, kind, lane, origin, delivery, attempt, status, note.
         minutes: lane -> what its attempts came to, in the order of the columns of `Minute`.
     """
 
-    def __init__(self, now: int) -> None:
-        self.now = now
+    def __init__(self, now: int, ageing: int) -> None:
+        self.now, self.ageing = now, ageing
         self._counts: defaultdict[int, list[int]] = defaultdict(lambda: [0] * len(COUNTS))
         self.events: list[tuple[object, ...]] = []
         self.minutes: dict[int, list[int | None]] = {}

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from comity.store.held import Held
 from comity.store.postgres.transaction import Transaction
-from comity.store.records import Ended
-from comity.store.row import FIXED, Held, Row
+from comity.store.row import FIXED, Row
 
 _CHANGING = Row.__struct_fields__[FIXED:]
 _READ = {"id": "id::text", "phase": "CASE WHEN began_at IS NULL THEN phase ELSE 4 END"}
@@ -27,6 +27,9 @@ UPDATE deliveries d SET {", ".join(f"{name} = {_SET.get(name, f'v.{name}')}" for
     began_at = CASE WHEN v.phase = 4 THEN d.began_at END, cost = CASE WHEN v.phase = 4 THEN d.cost END
 FROM unnest($3::changed_delivery[]) v WHERE d.id = v.id
 """  # noqa: S608 - names of ours
+_ANSWER = """
+INSERT INTO answers (id, status, truncated, size, sha256, headers, body) SELECT v.* FROM unnest($1::new_answer[]) v
+"""
 
 
 class Change(Held):
@@ -39,7 +42,6 @@ class Change(Held):
     def __init__(self, transaction: Transaction) -> None:
         super().__init__(transaction)
         self._transaction = transaction
-        self._ended: list[tuple[object, ...]] = []
 
     async def find(self, where: str, *values: object) -> list[Row]:
         """Return the rows that an SQL condition of ours picks, locked, to be changed."""
@@ -55,22 +57,14 @@ class Change(Held):
         found = self.held(number)
         return found if found and found.holds(lease, fence) else None
 
-    def end_attempt(self, row: Row, decision: str, ended: Ended | None = None, *, sent: str = "maybe") -> None:
-        """Note how a row's attempt ended; `ended` is what is known of it. Before the row is written."""
-        now, known = self._transaction.now, ended or Ended(then="failed")
-        sent_at, answered_at = (None if ago is None else now - ago for ago in (known.sent_ago, known.answered_ago))
-        self._ended.append(
-            (
-                row.n, known.sent if ended else sent, sent_at, answered_at, known.status, row.error if decision != "unsent" else None,
-                known.retry_after, known.timings, decision,
-            )
-        )  # fmt: skip
-
     async def save(self) -> list[Row]:
         """Write what changed; return those rows."""
         db, now = self._transaction.db, self._transaction.now
         if changed := self.changed():
             values = [(row.n, *msgspec.structs.astuple(row)[FIXED:]) for row in changed]
-            await db.execute(_SAVE, now, self._ended, values)
-            self._ended.clear()
+            await db.execute(_SAVE, now, [(row.n, *end) for row, end in self.ends], values)
+            self.ends.clear()
+        if self.answers:
+            await db.execute(_ANSWER, self.answers)
+            self.answers.clear()
         return changed

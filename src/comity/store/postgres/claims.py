@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from comity.errors import LeaseLost
-from comity.store.ended import columns_of, lost, tell
 from comity.store.known import LaneRef
 from comity.store.postgres.change import Change
 from comity.store.postgres.transaction import Transaction
-from comity.store.records import Claim, Claimed, Ended
-from comity.store.row import READY, SENDING, Row
+from comity.store.records import Claim, Claimed, Ended, Lease
+from comity.store.refusals import not_held, rescued
+from comity.store.row import READY, SENDING
 from comity.store.sharing import share
 from comity.store.sums import Results
 from comity.store.transitions import Step
@@ -63,21 +65,18 @@ FROM unnest($2::begun_attempt[]) v
 WHERE d.id = v.id AND d.lease = v.lease AND d.fence = v.fence AND d.began_at IS NULL
 RETURNING d.id::text, d.fence, d.attempts
 """
-_ANSWER = """
-INSERT INTO answers (id, status, truncated, size, sha256, headers, body) SELECT v.* FROM unnest($1::new_answer[]) v
-"""
 
 
-async def claim(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[Claimed]:
+async def claim(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[Claimed]:
     """Claim for each call (lease, free slots)."""
     return [await _claim(transaction, lease, free) for lease, free in calls]
 
 
-async def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLost:
-    db, now = transaction.db, transaction.now
+async def _claim(transaction: Transaction, by: Lease, free: int) -> Claimed | LeaseLost:
+    db, now, lease = transaction.db, transaction.now, by.id
     holds, due = await db.fetchrow(_LOOK, lease)
     if not holds:
-        return LeaseLost(f"the lease {lease} was rescued; register anew")
+        return rescued(by)
     if due is not None and due <= now:
         for lane, ripe in await db.fetch(_PROMOTE, now, _RIPE):
             transaction.count(lane, "ready", ripe)
@@ -161,31 +160,21 @@ async def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> R
     found = await transaction.db.fetch(_BEGIN, transaction.now, wanted)
     # Of two that begin one claim at once, the first does.
     begun = {(number, fence): attempt for number, fence, attempt in found}
-    return [begun.pop((held.id, held.fence), None) or lost(held) for held, _ in calls]
+    return [begun.pop((held.id, held.fence), None) or not_held(held) for held, _ in calls]
 
 
 async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Results[Step]:
     """End each attempt, and take its delivery on."""
-    now = transaction.now
     change = Change(transaction)
     await change.of([held.id for held, _ in calls])
-    answers: list[tuple[object, ...]] = []
     results: Results[Step] = []
     for held, ended in calls:
         row = change.claimed(held.id, held.lease, held.fence)
         if row is None or row.phase != SENDING:
-            results.append(lost(held))
-            continue
-        step = row.finish(ended, now)
-        row.error = _storable(row.error)
-        change.end_attempt(row, row.state, ended)
-        if step.state != "retrying" and ended.answer is not None:
-            answers.append(columns_of(held.id, ended.answer))
-        tell(transaction, row, ended)
-        results.append(step)
+            results.append(not_held(held))
+        else:
+            results.append(change.finish(row, _storable(ended)))
     await change.save()
-    if answers:
-        await transaction.db.execute(_ANSWER, answers)
     return results
 
 
@@ -198,22 +187,10 @@ async def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim],
         rows = [change.claimed(each.id, each.lease, each.fence) for each in claims]
         held = [row for row in rows if row is not None]
         for row in held:
-            let_go(transaction, change, row, transaction.now + wait)
+            change.let_go(row, transaction.now + wait)
         results.append(len(held))
     await change.save()
     return results
-
-
-def let_go(transaction: Transaction, change: Change, row: Row, due_at: int) -> None:
-    """Take a held row, of which nothing was sent, from its worker."""
-    now = transaction.now
-    if row.phase == SENDING:
-        change.end_attempt(row, "unsent", sent="no")
-        row.unsend(due_at, now)
-        if row.state == "cancelled":
-            transaction.event("cancelled", lane=row.lane, delivery=row.id, attempt=row.attempts)
-    else:
-        row.wait(due_at, now)
 
 
 async def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
@@ -226,7 +203,7 @@ async def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
             transaction.now,
             most,
         )
-        results.append(await _fail(transaction, change))
+        results.append(await _fail(change))
     return results
 
 
@@ -234,18 +211,19 @@ async def _fail_late(transaction: Transaction, ids: Sequence[str]) -> None:
     if ids:
         change = Change(transaction)
         await change.of(ids)
-        await _fail(transaction, change)
+        await _fail(change)
 
 
-async def _fail(transaction: Transaction, change: Change) -> int:
+async def _fail(change: Change) -> int:
     rows = change.all()
     for row in rows:
-        row.step(Step("failed", reason="deadline"), transaction.now)
-        transaction.event("failed", lane=row.lane, delivery=row.id, note="deadline")
+        change.expire(row)
     await change.save()
     return len(rows)
 
 
-def _storable(text: str | None) -> str | None:
-    """Return a text that Postgres takes: it has no place for a NUL, and errors quote what others sent."""
-    return None if text is None else text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _storable(ended: Ended) -> Ended:
+    """Return what Postgres takes: it has no place for a NUL, and errors quote what others sent."""
+    if ended.error is None or "\0" not in ended.error:
+        return ended
+    return replace(ended, error=ended.error.replace("\0", "\N{REPLACEMENT CHARACTER}"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
-from comity.errors import LeaseLost
 from comity.store.postgres.change import Change
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Lease, Renewal, Rescued
-from comity.store.row import SENDING, Row
+from comity.store.refusals import rescued
+from comity.store.row import SENDING
 from comity.store.sums import Results
 
 
@@ -32,7 +30,7 @@ async def renew(transaction: Transaction, calls: list[Lease]) -> Results[Renewal
         ends = transaction.now + lease.lasting
         found = await db.fetchval("UPDATE leases SET expires_at = $1 WHERE id = $2 RETURNING id", ends, lease.id)
         if found is None:
-            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            results.append(rescued(lease))
             continue
         renewed = Lease(id=lease.id, worker=lease.worker, lasting=lease.lasting, expires_at=ends)
         rows = await db.fetch("SELECT id::text FROM deliveries WHERE lease = $1 AND cancelling = 1", lease.id)
@@ -67,7 +65,7 @@ async def _end(transaction: Transaction, lease: int, jitter: int) -> tuple[int, 
     rows = await change.find("lease = $1", lease)
     for row in rows:
         if row.phase == SENDING:
-            _lose(transaction, change, row, jitter)
+            change.lose(row, jitter)
         else:
             row.wait(row.due_at, transaction.now)
     await change.save()
@@ -77,11 +75,3 @@ async def _end(transaction: Transaction, lease: int, jitter: int) -> tuple[int, 
     await transaction.db.execute("DELETE FROM leases WHERE id = $1", lease)
     ended = sum(row.ended_at is not None for row in rows)
     return len(rows) - ended, ended
-
-
-def _lose(transaction: Transaction, change: Change, row: Row, jitter: int) -> None:
-    row.lose(transaction.now, transaction.now + random.randint(0, jitter))
-    change.end_attempt(row, "unknown")
-    transaction.attempt_ended(row.lane, ok=False, refused=False, took=None)
-    note = row.reason or row.error
-    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, note=note)

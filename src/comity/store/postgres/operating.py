@@ -7,9 +7,8 @@ from comity.store.postgres.reading import deliveries, matching, page_end
 from comity.store.postgres.scheduling import wait_no_more
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Delivery, Query, Replayed
-from comity.store.row import END, SENDING, WAITING, Row
+from comity.store.row import END, WAITING
 from comity.store.sums import Results
-from comity.store.transitions import Step
 
 
 async def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
@@ -17,12 +16,7 @@ async def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery
     change = Change(transaction)
     await change.of(calls)
     for row in change.all():
-        if row.phase == SENDING and not row.cancelling:
-            row.cancelling = 1
-            transaction.event("cancelling", lane=row.lane, delivery=row.id, attempt=row.attempts)
-        elif row.phase not in {END, SENDING}:
-            row.step(Step("cancelled"), transaction.now)
-            transaction.event("cancelled", lane=row.lane, delivery=row.id)
+        change.cancel(row)
     await wait_no_more(transaction, change.all())
     return await _saved(transaction, change, calls)
 
@@ -41,7 +35,7 @@ async def replay(transaction: Transaction, calls: list[str]) -> Results[Delivery
     """Deliver each again that came to an end."""
     change = Change(transaction)
     await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", calls, END)
-    await _again(transaction, change.all())
+    await _again(transaction, change)
     return await _saved(transaction, change, calls)
 
 
@@ -52,16 +46,16 @@ async def replay_all(transaction: Transaction, calls: list[tuple[Query, str | No
         change = Change(transaction)
         found = await matching(transaction.db, query, cursor, most, ended=True)
         await change.find("id = ANY($1::uuid[]) AND phase = $2 ORDER BY id FOR UPDATE", found, END)
-        await _again(transaction, change.all())
+        await _again(transaction, change)
         count = len(await change.save())
         results.append(Replayed(count=count, cursor=page_end(found, most)))
     return results
 
 
-async def _again(transaction: Transaction, rows: list[Row]) -> None:
+async def _again(transaction: Transaction, change: Change) -> None:
+    rows = change.all()
     for row in rows:
-        row.replay(transaction.now, transaction.ageing)
-        transaction.event("replayed", lane=row.lane, delivery=row.id)
+        change.replay(row)
     await transaction.db.execute("DELETE FROM answers WHERE id = ANY($1::uuid[])", [row.n for row in rows])
     lanes = await transaction.lanes_of({row.lane for row in rows})
     if in_line := [row.n for row in rows if lanes[row.lane].ordered]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comity.errors import LeaseLost
 from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.postgres.change import Change
-from comity.store.postgres.claims import let_go
 from comity.store.postgres.reading import filled, lane as read_lane, share
 from comity.store.postgres.transaction import Transaction
 from comity.store.records import Lane, Lease, Origin
+from comity.store.refusals import not_owned, rescued
 from comity.store.sums import Results
 
 _FREE = """
@@ -44,7 +43,7 @@ async def own(transaction: Transaction, calls: list[tuple[Lease, int, int]]) -> 
     for lease, most, beyond in calls:
         holds, free, leases = await transaction.db.fetchrow(_LOOK, 1, lease.id)
         if not holds:
-            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            results.append(rescued(lease))
             continue
         # A look first: mostly there is none, and then nobody else is held up.
         if not free:
@@ -73,7 +72,7 @@ async def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str
             transaction.event("origin.released", origin=origin)
             where = "lease = $1 AND began_at IS NULL AND lane IN (SELECT id FROM lanes WHERE origin = $2)"
             for row in await change.find(where, lease.id, origin):
-                let_go(transaction, change, row, row.due_at)
+                change.let_go(row, row.due_at)
     await change.save()
     return [None] * len(calls)
 
@@ -86,7 +85,7 @@ async def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int,
         paused_until, blocked_until = (transaction.now + wait if wait else 0 for wait in (pause, block))
         found = await transaction.db.fetchval(_HOLD, paused_until, blocked_until, gap, name, lease.id)
         if found is None:
-            results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
+            results.append(not_owned(name, lease))
             continue
         note = "blocked" if block else "paused" if pause else "free"
         transaction.event("origin.held", origin=found, note=f"{note}: {why}" if why else note)
@@ -131,7 +130,7 @@ async def _order(transaction: Transaction, key: str, number: int, *, ordered: bo
         # Several may have been claimed, in another order.
         change = Change(transaction)
         for row in await change.find("lease IS NOT NULL AND began_at IS NULL AND lane = $1", number):
-            let_go(transaction, change, row, row.due_at)
+            change.let_go(row, row.due_at)
         await change.save()
         await transaction.write_counts()
 

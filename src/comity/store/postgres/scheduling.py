@@ -14,7 +14,6 @@ from comity.store.records import EventKind
 from comity.store.row import Row
 from comity.store.schedules import DueSchedules, NextRun, Schedule, filled, run_of
 from comity.store.sums import Results
-from comity.store.transitions import Step
 
 _SCHEDULE = """
 SELECT s.id::text, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest::text, s.created_at
@@ -128,8 +127,7 @@ async def _cancel(transaction: Transaction, of: Schedule) -> None:
     """Cancel the newest run, unless it was sent already."""
     cancelling = Change(transaction)
     for row in await cancelling.find("id = $1 AND state = 'pending' AND began_at IS NULL FOR UPDATE", of.latest):
-        row.step(Step("cancelled"), transaction.now)
-        transaction.event("cancelled", lane=row.lane, delivery=row.id)
+        cancelling.cancel(row)
     await cancelling.save()
 
 

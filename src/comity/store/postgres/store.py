@@ -217,7 +217,7 @@ class PostgresStore:
         await self._writer.do(origins.hold, (lease, origin, pause, block, gap, why))
 
     async def claim(self, lease: Lease, free: int) -> Claimed:
-        return await self._writer.do(claims.claim, (lease.id, free), _nobody_wants)
+        return await self._writer.do(claims.claim, (lease, free), _nobody_wants)
 
     async def begin(self, claim: Claim, cost: bytes = b"{}") -> int:
         return await self._writer.do(claims.begin, (claim, cost))

@@ -70,8 +70,8 @@ class Transaction(Sums):
     """
 
     def __init__(self, db: Any, *, now: int, ageing: int, ids: Ids, known: Known) -> None:
-        super().__init__(now)
-        self.db, self.ageing, self.ids, self._known = db, ageing, ids, known
+        super().__init__(now, ageing)
+        self.db, self.ids, self._known = db, ids, known
         self._locked = False
 
     async def lanes(self, keys: Iterable[str]) -> dict[str, LaneRef]:

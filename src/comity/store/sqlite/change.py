@@ -7,12 +7,18 @@ from typing import cast
 
 import msgspec
 
-from comity.store.row import FIXED, Held, Row
+from comity.store.held import Held
+from comity.store.row import FIXED, Row
 from comity.store.sqlite.transaction import Transaction
 
 _COLUMNS = ", ".join(Row.__struct_fields__)
 _CHANGING = Row.__struct_fields__[FIXED:]
 _SAVE = f"UPDATE deliveries SET {', '.join(f'{name} = ?' for name in _CHANGING)}, version = version + 1 WHERE n = ?"  # noqa: S608 - names of ours
+_END = """
+UPDATE attempts SET ended_at = ?, sent = ?, sent_at = ?, answered_at = ?, status = ?, error = ?, retry_after = ?,
+    timings = ?, decision = ? WHERE n = ? AND number = ?
+"""
+_ANSWER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 class Change(Held):
@@ -38,8 +44,13 @@ class Change(Held):
 
     def save(self) -> list[Row]:
         """Write what changed; return those rows."""
+        db, now = self._transaction.db, self._transaction.now
         changed = self.changed()
-        self._transaction.db.executemany(_SAVE, _values(changed))
+        db.executemany(_SAVE, _values(changed))
+        db.executemany(_END, [(now, *values, row.n, row.attempts) for row, values in self.ends])
+        db.executemany(_ANSWER, self.answers)
+        self.ends.clear()
+        self.answers.clear()
         return changed
 
 

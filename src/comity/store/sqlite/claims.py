@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from comity.errors import LeaseLost
-from comity.store.ended import columns_of, lost, tell
-from comity.store.records import Claim, Claimed, Ended
-from comity.store.row import READY, SENDING, Row
+from comity.store.records import Claim, Claimed, Ended, Lease
+from comity.store.refusals import not_held, rescued
+from comity.store.row import READY, SENDING
 from comity.store.sharing import share
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.leases import holds
@@ -45,22 +45,17 @@ UPDATE deliveries SET phase = 4, attempts = attempts + 1, version = version + 1
 WHERE n = ? AND lease = ? AND fence = ? AND phase = 3 RETURNING attempts, idle_since, lane
 """
 _ATTEMPT = "INSERT INTO attempts (n, number, origin, started_at, waited, cost) VALUES (?, ?, ?, ?, ?, ?)"
-_END = """
-UPDATE attempts SET ended_at = ?, sent = ?, sent_at = ?, answered_at = ?, status = ?, error = ?, retry_after = ?,
-    timings = ?, decision = ? WHERE n = ? AND number = ?
-"""
-_ANSWER = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-def claim(transaction: Transaction, calls: list[tuple[int, int]]) -> Results[Claimed]:
+def claim(transaction: Transaction, calls: list[tuple[Lease, int]]) -> Results[Claimed]:
     """Claim for each call (lease, free slots)."""
     return [_claim(transaction, lease, free) for lease, free in calls]
 
 
-def _claim(transaction: Transaction, lease: int, free: int) -> Claimed | LeaseLost:
-    db, now = transaction.db, transaction.now
+def _claim(transaction: Transaction, by: Lease, free: int) -> Claimed | LeaseLost:
+    db, now, lease = transaction.db, transaction.now, by.id
     if not holds(transaction, lease):
-        return LeaseLost(f"the lease {lease} was rescued; register anew")
+        return rescued(by)
     for (lane,) in db.execute(_PROMOTE, (now, _RIPE)).fetchall():
         transaction.count(lane, "ready", 1)
     transaction.write_counts()
@@ -135,7 +130,7 @@ def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results
     for held, cost in calls:
         found = db.execute(_BEGIN, (held.row, held.lease, held.fence)).fetchone()
         if found is None:
-            results.append(lost(held))
+            results.append(not_held(held))
             continue
         number, idle_since, lane = found
         rows.append((held.row, number, transaction.lane_of(lane).origin, now, now - idle_since, cost))
@@ -146,25 +141,15 @@ def begin(transaction: Transaction, calls: list[tuple[Claim, bytes]]) -> Results
 
 def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Results[Step]:
     """End each attempt, and take its delivery on."""
-    now = transaction.now
     change = Change(transaction)
-    ends: list[tuple[object, ...]] = []
-    answers: list[tuple[object, ...]] = []
     results: Results[Step] = []
     for held, ended in calls:
         row = change.claimed(held.row, held.lease, held.fence)
         if row is None or row.phase != SENDING:
-            results.append(lost(held))
-            continue
-        step = row.finish(ended, now)
-        ends.append(_end(row, ended, now))
-        if step.state != "retrying" and ended.answer is not None:
-            answers.append(columns_of(row.n, ended.answer))
-        tell(transaction, row, ended)
-        results.append(step)
+            results.append(not_held(held))
+        else:
+            results.append(change.finish(row, ended))
     change.save()
-    transaction.db.executemany(_END, ends)
-    transaction.db.executemany(_ANSWER, answers)
     return results
 
 
@@ -176,25 +161,10 @@ def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int]]
         rows = [change.claimed(each.row, each.lease, each.fence) for each in claims]
         held = [row for row in rows if row is not None]
         for row in held:
-            let_go(transaction, row, transaction.now + wait)
+            change.let_go(row, transaction.now + wait)
         results.append(len(held))
     change.save()
     return results
-
-
-def let_go(transaction: Transaction, row: Row, due_at: int) -> None:
-    """Take a held row, of which nothing was sent, from its worker; the caller saves it."""
-    now = transaction.now
-    if row.phase == SENDING:
-        transaction.db.execute(
-            "UPDATE attempts SET ended_at = ?, sent = 'no', decision = 'unsent' WHERE n = ? AND number = ?",
-            (now, row.n, row.attempts),
-        )
-        row.unsend(due_at, now)
-        if row.state == "cancelled":
-            transaction.event("cancelled", lane=row.lane, delivery=row.id, attempt=row.attempts)
-    else:
-        row.wait(due_at, now)
 
 
 def expire(transaction: Transaction, calls: list[int]) -> Results[int]:
@@ -215,14 +185,5 @@ def _fail_late(transaction: Transaction, rows: Sequence[int]) -> None:
     change = Change(transaction)
     for n in rows:
         for row in change.find("n = ?", n):
-            row.step(Step("failed", reason="deadline"), transaction.now)
-            transaction.event("failed", lane=row.lane, delivery=row.id, note="deadline")
+            change.expire(row)
     change.save()
-
-
-def _end(row: Row, ended: Ended, now: int) -> tuple[object, ...]:
-    sent_at, answered_at = (None if ago is None else now - ago for ago in (ended.sent_ago, ended.answered_ago))
-    return (
-        now, ended.sent, sent_at, answered_at, ended.status, row.error, ended.retry_after, ended.timings, row.state,
-        row.n, row.attempts,
-    )  # fmt: skip

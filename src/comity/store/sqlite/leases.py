@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
-from comity.errors import LeaseLost
 from comity.store.records import Lease, Renewal, Rescued
-from comity.store.row import SENDING, Row
+from comity.store.refusals import rescued
+from comity.store.row import SENDING
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
-
-_UNKNOWN = """
-UPDATE attempts SET ended_at = ?, decision = 'unknown', error = 'the worker was lost' WHERE n = ? AND number = ?
-"""
 
 
 def holds(transaction: Transaction, lease: int) -> bool:
@@ -41,7 +35,7 @@ def renew(transaction: Transaction, calls: list[Lease]) -> Results[Renewal]:
     for lease in calls:
         ends = transaction.now + lease.lasting
         if not db.execute("UPDATE leases SET expires_at = ? WHERE id = ?", (ends, lease.id)).rowcount:
-            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            results.append(rescued(lease))
             continue
         renewed = Lease(id=lease.id, worker=lease.worker, lasting=lease.lasting, expires_at=ends)
         cancelling = db.execute("SELECT id FROM deliveries WHERE lease = ? AND cancelling = 1", (lease.id,)).fetchall()
@@ -76,7 +70,7 @@ def _end(transaction: Transaction, lease: int, jitter: int) -> tuple[int, int]:
     rows = change.find("lease = ?", lease)
     for row in rows:
         if row.phase == SENDING:
-            _lose(transaction, row, jitter)
+            change.lose(row, jitter)
         else:
             row.wait(row.due_at, transaction.now)
     change.save()
@@ -87,12 +81,3 @@ def _end(transaction: Transaction, lease: int, jitter: int) -> tuple[int, int]:
     transaction.db.execute("DELETE FROM leases WHERE id = ?", (lease,))
     ended = sum(row.ended_at is not None for row in rows)
     return len(rows) - ended, ended
-
-
-def _lose(transaction: Transaction, row: Row, jitter: int) -> None:
-    now = transaction.now
-    transaction.db.execute(_UNKNOWN, (now, row.n, row.attempts))
-    row.lose(now, now + random.randint(0, jitter))
-    transaction.attempt_ended(row.lane, ok=False, refused=False, took=None)
-    note = row.reason or row.error
-    transaction.event(row.state, lane=row.lane, delivery=row.id, attempt=row.attempts, note=note)

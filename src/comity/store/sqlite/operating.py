@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from comity.store.records import Delivery, Query, Replayed
-from comity.store.row import END, SENDING, WAITING, Row
+from comity.store.row import END, WAITING, Row
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.reading import delivery, matching, page_end
 from comity.store.sqlite.scheduling import waits_no_more
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
-from comity.store.transitions import Step
 
 
 def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | None]:
@@ -18,12 +17,7 @@ def cancel(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     for number in calls:
         for row in change.find("id = ?", number):
             waits_no_more(transaction, row)
-            if row.phase == SENDING and not row.cancelling:
-                row.cancelling = 1
-                transaction.event("cancelling", lane=row.lane, delivery=row.id, attempt=row.attempts)
-            elif row.phase not in {END, SENDING}:
-                row.step(Step("cancelled"), transaction.now)
-                transaction.event("cancelled", lane=row.lane, delivery=row.id)
+            change.cancel(row)
     change.save()
     return [delivery(transaction.db, number) for number in calls]
 
@@ -45,7 +39,7 @@ def replay(transaction: Transaction, calls: list[str]) -> Results[Delivery | Non
     for number in calls:
         change.find("id = ? AND phase = ?", number, END)
     for row in change.all():  # each once, however many calls name it
-        _again(transaction, row)
+        _again(transaction, change, row)
     change.save()
     return [delivery(transaction.db, number) for number in calls]
 
@@ -58,15 +52,14 @@ def replay_all(transaction: Transaction, calls: list[tuple[Query, str | None, in
         found = matching(transaction.db, query, cursor, most, ended=True)
         for n, _ in found:
             for row in change.find("n = ? AND phase = ?", n, END):
-                _again(transaction, row)
+                _again(transaction, change, row)
         count = len(change.save())
         results.append(Replayed(count=count, cursor=page_end(found, most)))
     return results
 
 
-def _again(transaction: Transaction, row: Row) -> None:
-    row.replay(transaction.now, transaction.ageing)
+def _again(transaction: Transaction, change: Change, row: Row) -> None:
+    change.replay(row)
     transaction.db.execute("DELETE FROM answers WHERE n = ?", (row.n,))
     if transaction.lane_of(row.lane).ordered:
         transaction.db.execute("UPDATE deliveries SET in_line = 1 WHERE n = ?", (row.n,))
-    transaction.event("replayed", lane=row.lane, delivery=row.id)

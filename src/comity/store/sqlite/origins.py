@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comity.errors import LeaseLost
 from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.records import Lane, Lease, Origin
+from comity.store.refusals import not_owned, rescued
 from comity.store.row import CLAIMED
 from comity.store.sqlite.change import Change
-from comity.store.sqlite.claims import let_go
 from comity.store.sqlite.leases import holds
 from comity.store.sqlite.reading import lane as read_lane, share
 from comity.store.sqlite.transaction import Transaction
@@ -42,7 +41,7 @@ def own(transaction: Transaction, calls: list[tuple[Lease, int, int]]) -> Result
     transaction.write_counts()
     for lease, most, beyond in calls:
         if not holds(transaction, lease.id):
-            results.append(LeaseLost(f"the lease {lease.id} of {lease.worker} was rescued; register anew"))
+            results.append(rescued(lease))
             continue
         rows = []
         if (allowed := _allowed(transaction, lease, most, beyond)) > 0:
@@ -75,7 +74,7 @@ def disown(transaction: Transaction, calls: list[tuple[Lease, Sequence[str]]]) -
             transaction.event("origin.released", origin=found[0])
             where = "lease = ? AND phase = ? AND lane IN (SELECT id FROM lanes WHERE origin = ?)"
             for row in change.find(where, lease.id, CLAIMED, found[0]):
-                let_go(transaction, row, row.due_at)
+                change.let_go(row, row.due_at)
     change.save()
     return [None] * len(calls)
 
@@ -91,7 +90,7 @@ def hold(transaction: Transaction, calls: list[tuple[Lease, str, int, int, int, 
             (paused_until, blocked_until, gap, name, lease.id),
         ).fetchone()
         if found is None:
-            results.append(LeaseLost(f"{name} is not owned by the lease {lease.id} of {lease.worker}"))
+            results.append(not_owned(name, lease))
             continue
         note = "blocked" if block else "paused" if pause else "free"
         transaction.event("origin.held", origin=found[0], note=f"{note}: {why}" if why else note)
@@ -139,7 +138,7 @@ def _order(transaction: Transaction, key: str, number: int, *, ordered: bool) ->
         # Several may have been claimed, in another order.
         change = Change(transaction)
         for row in change.find("lease IS NOT NULL AND phase = ? AND +lane = ?", CLAIMED, number):
-            let_go(transaction, row, row.due_at)
+            change.let_go(row, row.due_at)
         change.save()
         transaction.write_counts()
 

@@ -13,7 +13,6 @@ from comity.store.sqlite.change import Change
 from comity.store.sqlite.submitting import astray, insert, lane_of, write_payloads
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
-from comity.store.transitions import Step
 
 _SCHEDULE = """
 SELECT s.id, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest, s.created_at FROM schedules s
@@ -113,8 +112,7 @@ def _cancel(transaction: Transaction, of: Schedule) -> None:
     for row in cancelling.find(
         "id = ? AND state = 'pending' AND phase IN (?, ?, ?)", of.latest, WAITING, READY, CLAIMED
     ):
-        row.step(Step("cancelled"), transaction.now)
-        transaction.event("cancelled", lane=row.lane, delivery=row.id)
+        cancelling.cancel(row)
     cancelling.save()
 
 

@@ -43,8 +43,8 @@ class Transaction(Sums):
     """
 
     def __init__(self, db: sqlite3.Connection, *, now: int, ageing: int, ids: Ids, known: Known) -> None:
-        super().__init__(now)
-        self.db, self.ageing, self.ids, self._known = db, ageing, ids, known
+        super().__init__(now, ageing)
+        self.db, self.ids, self._known = db, ids, known
 
     def lane(self, key: str) -> LaneRef | None:
         """Return the lane of this name, or None."""
