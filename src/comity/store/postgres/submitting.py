@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from comity.errors import OptionsError
 from comity.store.known import LaneRef
 from comity.store.lane_rules import misled
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
-from comity.store.room import ALIVE, Call, Room
-from comity.store.row import READY, WAITING
 from comity.store.schedules import NewSchedule, run_of
+from comity.store.submission import ALIVE, Call, Room, born, used_before
 from comity.store.sums import Results
 
 _INSERT = """
@@ -124,23 +123,15 @@ class Made:
     def delivery(self, new: NewDelivery, number: str | None = None, schedule: str | None = None) -> str:
         """Make a delivery; return its id."""
         transaction = self._transaction
-        now = transaction.now
-        number = number or transaction.ids.new(now)
-        found = self._lanes[_key(new)]
-        lane = found.id
-        due_at = new.due(now)
-        phase = READY if due_at <= now else WAITING
+        number = number or transaction.ids.new(transaction.now)
+        lane = self._lanes[_key(new)]
+        phase, due_at, rank = born(transaction, number, new, lane.id)
         self._rows.append(
             (
-                number, lane, phase, new.method, new.url, new.priority, new.rank(now, transaction.ageing),
-                new.mode, new.idempotency_key, due_at, new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule,
-                found.ordered,
+                number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, due_at,
+                new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule, lane.ordered,
             )
         )  # fmt: skip
-        transaction.count(lane, "pending", 1)
-        if phase == READY:
-            transaction.count(lane, "ready", 1)
-        transaction.event("pending", lane=lane, delivery=number)
         return number
 
     def schedule(self, new: NewSchedule, schedule: str, number: str | None) -> str:
@@ -205,9 +196,7 @@ class _Keyed:
         key, now = new.idempotency_key, self._transaction.now
         before = (number, None) if key is None else self._keys[key]
         if isinstance(before, list):
-            fingerprint, earlier, created_at, state, schedule = before
-            outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
-            return Submitted(id=earlier, outcome=outcome, state=state, created_at=created_at, schedule=schedule)
+            return used_before(new, before)
         if (full := self._room.take(most)) is not None:
             if key is not None:
                 self._unused.append(key)

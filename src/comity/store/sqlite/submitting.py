@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from comity.errors import OptionsError
 from comity.store.lane_rules import misled
 from comity.store.records import NewDelivery, Submitted
-from comity.store.room import ALIVE, Call, Room
-from comity.store.row import READY, WAITING
 from comity.store.schedules import NewSchedule, run_of
 from comity.store.sqlite.transaction import Transaction
+from comity.store.submission import ALIVE, Call, Room, born, used_before
 from comity.store.sums import Results
 
 _INSERT = """
@@ -62,10 +60,8 @@ def insert(
     """Store a delivery but for its payload, which is added to `payloads`; return its id."""
     now = transaction.now
     lane = transaction.new_lane(new.lane or new.origin, new.origin, ordered=new.ordered)
-    due_at = new.due(now)
-    phase = READY if due_at <= now else WAITING
     number = transaction.ids.new(now)
-    rank = new.rank(now, transaction.ageing)
+    phase, due_at, rank = born(transaction, number, new, lane.id)
     row = transaction.db.execute(
         _INSERT,
         (
@@ -74,10 +70,6 @@ def insert(
         ),
     ).lastrowid  # fmt: skip
     payloads.append((row, new.options, new.headers, new.body))
-    transaction.count(lane.id, "pending", 1)
-    if phase == READY:
-        transaction.count(lane.id, "ready", 1)
-    transaction.event("pending", lane=lane.id, delivery=number)
     return number
 
 
@@ -127,8 +119,4 @@ def lane_of(transaction: Transaction, run: NewDelivery) -> int | None:
 def _before(transaction: Transaction, new: NewDelivery | NewSchedule) -> Submitted | None:
     """Return what an earlier use of the key means for this one, or None when there was none."""
     row = transaction.db.execute(_KEYED, (new.idempotency_key,)).fetchone()
-    if row is None:
-        return None
-    fingerprint, number, created_at, state, schedule = row
-    outcome: Literal["replayed", "conflict"] = "replayed" if new.is_as(fingerprint) else "conflict"
-    return Submitted(id=number, outcome=outcome, state=state, created_at=created_at, schedule=schedule)
+    return None if row is None else used_before(new, row)
