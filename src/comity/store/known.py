@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Way(NamedTuple):
+    """Where a lane leads, and whether it is an ordered one."""
+
+    origin: str
+    ordered: bool
+
+
 class LaneRef(NamedTuple):
     """A lane by number and name, its origin, and whether it is ordered."""
 
@@ -13,6 +20,11 @@ class LaneRef(NamedTuple):
     origin: int
     origin_name: str
     ordered: bool
+
+    @property
+    def way(self) -> Way:
+        """Where it leads."""
+        return Way(self.origin_name, self.ordered)
 
 
 class Known:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from comity.errors import OptionsError
 from comity.store.base import MOST_IN_LINE
+from comity.store.known import Way
 from comity.store.records import Lane, NewDelivery
 
 _NS = 1_000_000_000
@@ -22,13 +24,19 @@ class LaneChange(NamedTuple):
     origin: str | None
 
 
-def misled(new: NewDelivery, origin: str, *, ordered: bool) -> OptionsError | None:
-    """Return what is wrong with a delivery to a lane that leads to this origin, ordered or not; None when nothing is."""
-    key = new.lane or new.origin
-    if new.origin != origin:
-        return OptionsError("lane", key, hint=f"it is a lane to {origin}, not to {new.origin}")
-    if new.ordered and not ordered:
-        return OptionsError("ordered", True, hint=f"the lane {key} is not an ordered one; make it one first")
+def astray(new: Sequence[NewDelivery], lanes: Mapping[str, Way]) -> OptionsError | None:
+    """Return what is wrong with deliveries to these lanes; None when nothing is.
+
+    A lane that is not among them becomes what the first delivery to it asks for.
+    """
+    made: dict[str, Way] = {}
+    for each in new:
+        key = each.lane_key
+        way = lanes.get(key) or made.setdefault(key, Way(each.origin, each.ordered))
+        if each.origin != way.origin:
+            return OptionsError("lane", key, hint=f"it is a lane to {way.origin}, not to {each.origin}")
+        if each.ordered and not way.ordered:
+            return OptionsError("ordered", True, hint=f"the lane {key} is not an ordered one; make it one first")
     return None
 
 

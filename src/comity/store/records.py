@@ -76,6 +76,11 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fingerprints: tuple[bytes, ...] = ()
 
     @property
+    def lane_key(self) -> str:
+        """The name of the lane it stands in."""
+        return self.lane or self.origin
+
+    @property
     def fingerprint(self) -> bytes:
         """A digest of all that a second use of the key must have in common with the first."""
         # Of what differs from the defaults: a field that comes later changes none of what has no use for it.

@@ -314,7 +314,7 @@ def schedule(of: Schedule, now: int) -> ScheduleView:
         latest=of.latest,
         url=redact.url(run.url),
         method=cast("Method", run.method),
-        lane=run.lane or run.origin,
+        lane=run.lane_key,
         priority=run.priority,
         delivery=run.mode,
         max_retries=terms.max_retries,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from comity.store.known import Way
 from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.postgres.change import Change
 from comity.store.postgres.reading import filled, lane as read_lane, share
@@ -99,7 +100,7 @@ async def change_lane(transaction: Transaction, calls: list[LaneChange]) -> Resu
     for key, paused, limits, ordered, origin in calls:
         await transaction.write_counts()
         if origin is not None:
-            await transaction.make_lanes({key: (origin, bool(ordered))})
+            await transaction.make_lanes({key: Way(origin, bool(ordered))})
         before = await read_lane(transaction.db, key)
         if before is not None and ordered and not before.ordered and (error := overfull(before)):
             results.append(error)

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comity.errors import OptionsError
+from comity.store.lane_rules import astray
 from comity.store.postgres.change import Change
 from comity.store.postgres.reading import is_id
-from comity.store.postgres.submitting import Made, astray, lanes_for
+from comity.store.postgres.submitting import Made, lanes_for, ways
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import EventKind
 from comity.store.row import Row
@@ -107,7 +108,7 @@ async def _advance(transaction: Transaction, runs: Sequence[NextRun]) -> int | O
     found = {each.id: each for each in map(filled, rows)}
     deliveries = [each.run for each in found.values()]
     lanes = await lanes_for(transaction, [deliveries])
-    if error := astray(lanes, deliveries):
+    if error := astray(deliveries, ways(lanes)):
         return error
     made = Made(transaction, lanes)
     advanced: list[tuple[object, ...]] = []
@@ -132,6 +133,6 @@ async def _cancel(transaction: Transaction, of: Schedule) -> None:
 
 
 async def _tell(transaction: Transaction, kind: EventKind, of: Schedule) -> None:
-    key = of.run.lane or of.run.origin
+    key = of.run.lane_key
     lane = (await transaction.lanes([key])).get(key)
     transaction.event(kind, lane=lane and lane.id, delivery=of.latest, note=of.id)

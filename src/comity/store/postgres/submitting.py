@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from comity.errors import OptionsError
-from comity.store.known import LaneRef
-from comity.store.lane_rules import misled
+from comity.store.known import LaneRef, Way
+from comity.store.lane_rules import astray
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import NewDelivery, Submitted
 from comity.store.schedules import NewSchedule, run_of
@@ -47,7 +46,8 @@ async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Su
     """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
     deliveries = [[each.run if isinstance(each, NewSchedule) else each for each in new] for new, _ in calls]
     lanes = await lanes_for(transaction, deliveries)
-    errors = [astray(lanes, each) for each in deliveries]
+    known = ways(lanes)
+    errors = [astray(each, known) for each in deliveries]
     # Ids rise in the order in which deliveries came, which is how an ordered lane sends them.
     numbered = [[(each, transaction.ids.new(transaction.now)) for each in new] for new, _ in calls]
     sound = [each for new, error in zip(numbered, errors, strict=True) if not error for each in new]
@@ -68,43 +68,22 @@ async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Su
 
 async def lanes_for(transaction: Transaction, calls: Sequence[Sequence[NewDelivery]]) -> dict[str, LaneRef]:
     """Return the lanes of all calls that can be stored, made when there are none."""
-    known = await transaction.lanes(_key(each) for call in calls for each in call)
-    missing: dict[str, tuple[str, bool]] = {}
+    known = await transaction.lanes(each.lane_key for call in calls for each in call)
+    lanes = ways(known)
     for call in calls:
-        lanes = _wanted(call) | missing | _as_they_are(known)
-        if not _misled(lanes, call):
-            missing |= {key: lanes[key] for each in call if (key := _key(each)) not in known}
+        if not astray(call, lanes):
+            for each in call:
+                lanes.setdefault(each.lane_key, Way(each.origin, each.ordered))
+    missing = {key: way for key, way in lanes.items() if key not in known}
     if not missing:
         return known
     await transaction.make_lanes(missing)
-    return await transaction.lanes([*known, *missing])
+    return await transaction.lanes(lanes)
 
 
-def _key(new: NewDelivery) -> str:
-    return new.lane or new.origin
-
-
-def astray(lanes: dict[str, LaneRef], new: Sequence[NewDelivery]) -> OptionsError | None:
-    """Return what is wrong when a lane is named that is another than it has to be."""
-    return _misled(_wanted(new) | _as_they_are(lanes), new)
-
-
-def _as_they_are(lanes: dict[str, LaneRef]) -> dict[str, tuple[str, bool]]:
-    """Return where each lane leads, and whether it is ordered."""
-    return {key: (lane.origin_name, lane.ordered) for key, lane in lanes.items()}
-
-
-def _wanted(new: Sequence[NewDelivery]) -> dict[str, tuple[str, bool]]:
-    """Return how each lane has to be by the first that names it."""
-    return {_key(each): (each.origin, each.ordered) for each in reversed(new)}
-
-
-def _misled(lanes: dict[str, tuple[str, bool]], new: Sequence[NewDelivery]) -> OptionsError | None:
-    for each in new:
-        origin, ordered = lanes[_key(each)]
-        if error := misled(each, origin, ordered=ordered):
-            return error
-    return None
+def ways(lanes: dict[str, LaneRef]) -> dict[str, Way]:
+    """Return how lanes are."""
+    return {key: lane.way for key, lane in lanes.items()}
 
 
 class Made:
@@ -124,7 +103,7 @@ class Made:
         """Make a delivery; return its id."""
         transaction = self._transaction
         number = number or transaction.ids.new(transaction.now)
-        lane = self._lanes[_key(new)]
+        lane = self._lanes[new.lane_key]
         phase, due_at, rank = born(transaction, number, new, lane.id)
         self._rows.append(
             (
@@ -140,7 +119,7 @@ class Made:
         self._schedules.append(
             (schedule, new.template, new.cron, new.zone, new.overlap, new.within, new.first_at, number)
         )
-        lane = self._lanes[_key(new.run)].id
+        lane = self._lanes[new.run.lane_key].id
         self._transaction.event("schedule.created", lane=lane, delivery=number, note=schedule)
         return number
 

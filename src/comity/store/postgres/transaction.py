@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from comity.store.ids import Ids
-from comity.store.known import Known, LaneRef
+from comity.store.known import Known, LaneRef, Way
 from comity.store.sums import COUNTS, STATES, Sums
 
 _LANES = "SELECT l.id, l.key, o.id, o.name, l.ordered FROM lanes l JOIN origins o ON o.id = l.origin WHERE "
@@ -82,8 +82,8 @@ class Transaction(Sums):
                 self._known.add(LaneRef(*row))
         return {key: self._known.by_key[key] for key in wanted if key in self._known.by_key}
 
-    async def make_lanes(self, lanes: dict[str, tuple[str, bool]]) -> None:
-        """Make lanes: name -> origin, ordered; those that another process made meanwhile stay as they are."""
+    async def make_lanes(self, lanes: dict[str, Way]) -> None:
+        """Make lanes, by name; those that another process made meanwhile stay as they are."""
         origins, ordered = columns(list(lanes.values()))
         await self.db.execute(_MAKE_ORIGINS, origins)
         await self.db.execute(_MAKE_LANES, list(lanes), origins, ordered, self.now)

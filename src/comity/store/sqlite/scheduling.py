@@ -6,11 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 
 from comity.errors import OptionsError
+from comity.store.lane_rules import astray
 from comity.store.records import EventKind
 from comity.store.row import CLAIMED, READY, WAITING, Row
 from comity.store.schedules import DueSchedules, NextRun, Schedule, filled, run_of
 from comity.store.sqlite.change import Change
-from comity.store.sqlite.submitting import astray, insert, lane_of, write_payloads
+from comity.store.sqlite.submitting import insert, lane_of, ways, write_payloads
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 
@@ -94,7 +95,8 @@ def several(db: sqlite3.Connection, after: str, most: int) -> list[Schedule]:
 def _advance(transaction: Transaction, runs: Sequence[NextRun]) -> int | OptionsError:
     db, payloads = transaction.db, list[tuple[object, ...]]()
     found = [one(db, run.schedule) for run in runs]
-    if error := astray(transaction, [each.run for each in found if each is not None]):
+    deliveries = [each.run for each in found if each is not None]
+    if error := astray(deliveries, ways(transaction, deliveries)):
         return error
     for run in runs:
         of = one(db, run.schedule)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comity.errors import OptionsError
-from comity.store.lane_rules import misled
+from comity.store.known import Way
+from comity.store.lane_rules import astray
 from comity.store.records import NewDelivery, Submitted
 from comity.store.schedules import NewSchedule, run_of
 from comity.store.sqlite.transaction import Transaction
@@ -34,24 +34,17 @@ def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitte
     results: Results[list[Submitted]] = []
     room = Room(_alive(transaction) if any(most is not None for _, most in calls) else None, transaction.now)
     for new, most in calls:
-        error = astray(transaction, [each.run if isinstance(each, NewSchedule) else each for each in new])
+        deliveries = [each.run if isinstance(each, NewSchedule) else each for each in new]
+        error = astray(deliveries, ways(transaction, deliveries))
         results.append(error or [_one(transaction, each, payloads, room, most) for each in new])
     write_payloads(transaction, payloads)
     return results
 
 
-def astray(transaction: Transaction, new: Sequence[NewDelivery]) -> OptionsError | None:
-    """Return what is wrong when a lane is named that is another than it has to be."""
-    known: dict[str, tuple[str, bool]] = {}
-    for each in new:
-        key = each.lane or each.origin
-        if key not in known:
-            lane = transaction.lane(key)
-            known[key] = (each.origin, each.ordered) if lane is None else (lane.origin_name, lane.ordered)
-        origin, ordered = known[key]
-        if error := misled(each, origin, ordered=ordered):
-            return error
-    return None
+def ways(transaction: Transaction, new: Sequence[NewDelivery]) -> dict[str, Way]:
+    """Return how the lanes are that there are already."""
+    found = {each.lane_key: transaction.lane(each.lane_key) for each in new}
+    return {key: lane.way for key, lane in found.items() if lane is not None}
 
 
 def insert(
@@ -59,7 +52,7 @@ def insert(
 ) -> str:
     """Store a delivery but for its payload, which is added to `payloads`; return its id."""
     now = transaction.now
-    lane = transaction.new_lane(new.lane or new.origin, new.origin, ordered=new.ordered)
+    lane = transaction.new_lane(new.lane_key, new.origin, ordered=new.ordered)
     number = transaction.ids.new(now)
     phase, due_at, rank = born(transaction, number, new, lane.id)
     row = transaction.db.execute(
@@ -112,7 +105,7 @@ def _one(
 
 def lane_of(transaction: Transaction, run: NewDelivery) -> int | None:
     """Return the number of the lane that a run stands in."""
-    lane = transaction.lane(run.lane or run.origin)
+    lane = transaction.lane(run.lane_key)
     return lane and lane.id
 
 
