@@ -107,7 +107,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: int
 
 
-def filled(row: Sequence[Any]) -> Schedule:
+def schedule_of(row: Sequence[Any]) -> Schedule:
     """Return the schedule of a row whose columns stand in the order of its fields."""
     number, template, cron, zone, overlap, within, paused, next_at, latest, created_at = row
     return Schedule(

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from comity.store.known import Way
 from comity.store.lane_rules import LaneChange, overfull, why_paused
 from comity.store.postgres.change import Change
-from comity.store.postgres.reading import filled, lane as read_lane, share
+from comity.store.postgres.reading import lane as read_lane, share
 from comity.store.postgres.transaction import Transaction
+from comity.store.reading import filled
 from comity.store.records import Lane, Lease, Origin
 from comity.store.refusals import not_owned, rescued
 from comity.store.sums import Results

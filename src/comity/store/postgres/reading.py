@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
-
-import msgspec
 
 from comity.errors import OptionsError
 from comity.store import ids
+from comity.store.reading import filled, lane_of, share_of, states_of
 from comity.store.records import (
-    ENDS,
-    STATES,
     Answer,
     AttemptRow,
     Counts,
@@ -29,8 +26,6 @@ from comity.store.records import (
     Start,
 )
 from comity.store.sums import COUNTS
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 _DELIVERY = """
 SELECT d.id::text, d.state, d.began_at IS NOT NULL, d.cancelling = 1, l.key, d.method, d.url, p.options, d.priority, d.mode,
@@ -135,13 +130,13 @@ def page_end(found: Sequence[str], most: int) -> str | None:
 async def lane(db: Any, key: str) -> Lane | None:
     """Return a lane, or None."""
     row = await db.fetchrow(f"{_LANE} WHERE l.key = $1", key)
-    return None if row is None else _lane(row)
+    return None if row is None else lane_of(row)
 
 
 async def lanes(db: Any, after: str, most: int) -> list[Lane]:
     """Return lanes by key."""
     text = f'{_LANE} WHERE l.key COLLATE "C" > $1 ORDER BY l.key COLLATE "C" LIMIT $2'
-    return [_lane(row) for row in await db.fetch(text, after, most)]
+    return [lane_of(row) for row in await db.fetch(text, after, most)]
 
 
 async def origins(db: Any) -> list[Origin]:
@@ -172,8 +167,7 @@ async def last_event(db: Any) -> int:
 
 async def share(db: Any, lease: int) -> Share:
     """Return what a lease owns of the origins that have something to do, and what would be fair."""
-    owned, wanted, leases = await db.fetchrow(_SHARE, lease)
-    return Share(owned=owned, fair=-(-wanted // max(1, leases)))
+    return share_of(await db.fetchrow(_SHARE, lease))
 
 
 async def starts(db: Any, origin: str, since: int, now: int) -> list[Start]:
@@ -181,26 +175,8 @@ async def starts(db: Any, origin: str, since: int, now: int) -> list[Start]:
     return [filled(Start, row) for row in await db.fetch(_STARTS, now, origin, since)]
 
 
-def filled(kind: type[S], row: Iterable[Any]) -> S:
-    """Return a record of a row whose columns stand in the order of its fields."""
-    return kind(**dict(zip(kind.__struct_fields__, row, strict=True)))
-
-
-def _lane(row: Any) -> Lane:
-    key, paused, reason, ordered, limits, *rest = row
-    origin, totals = filled(Origin, rest[:5]), filled(Counts, rest[5:])
-    return Lane(
-        key=key, origin=origin, paused=paused, pause_reason=reason, ordered=ordered, limits=limits, counts=totals
-    )
-
-
 def _matching(query: Query, cursor: str | None, most: int, *, ended: bool = False) -> tuple[str, list[object]]:
-    """Return text and values of a query for ids, from below a cursor.
-
-    What is asked for stands in one piece in an index, or in one for each state: who looks for few among others passes over
-    no others.
-    """
-    state = "failed" if query.state is None and query.reason is not None else query.state
+    """Return text and values of a query for ids, from below a cursor."""
     conditions: list[str] = ["d.phase = 0" if ended else "true"]
     values: list[object] = [most]
 
@@ -222,10 +198,8 @@ def _matching(query: Query, cursor: str | None, most: int, *, ended: bool = Fals
         if not is_id(cursor):
             raise OptionsError("cursor", cursor, "the cursor of an earlier page")
         add("d.id < {}", cursor)
-    states: Sequence[str | None] = (state,)
-    if state is None and query.schedule is None and (ended or query.lane is not None):
-        states = ENDS if ended else STATES
     # The state's word stands in the text: with a value the planner would not know which of them are many.
+    states = states_of(query, ended=ended)
     wheres = [" AND ".join([*conditions, *([] if each is None else [f"d.state = '{each}'"])]) for each in states]
     parts = [f"(SELECT d.id FROM deliveries d WHERE {where} ORDER BY d.id DESC LIMIT $1)" for where in wheres]  # noqa: S608 - values apart
     return f"SELECT id FROM ({' UNION ALL '.join(parts)}) found ORDER BY id DESC LIMIT $1", values  # noqa: S608 - values apart

@@ -13,7 +13,7 @@ from comity.store.postgres.submitting import Made, lanes_for, ways
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import EventKind
 from comity.store.row import Row
-from comity.store.schedules import DueSchedules, NextRun, Schedule, filled, run_of
+from comity.store.schedules import DueSchedules, NextRun, Schedule, run_of, schedule_of
 from comity.store.sums import Results
 
 _SCHEDULE = """
@@ -83,7 +83,7 @@ async def wait_no_more(transaction: Transaction, rows: Iterable[Row]) -> None:
 
 async def due(db: Any, now: int, most: int) -> DueSchedules:
     """Return the schedules whose next run is to be made."""
-    found = [filled(row) for row in await db.fetch(_DUE, now, most)]
+    found = [schedule_of(row) for row in await db.fetch(_DUE, now, most)]
     later = await db.fetchval(_NEXT_DUE, now)
     return DueSchedules(schedules=found, next_in=None if later is None else later - now)
 
@@ -91,7 +91,7 @@ async def due(db: Any, now: int, most: int) -> DueSchedules:
 async def one(db: Any, number: str) -> Schedule | None:
     """Return a schedule, or None."""
     row = await db.fetchrow(f"{_SCHEDULE} WHERE s.id = $1", number)
-    return None if row is None else filled(row)
+    return None if row is None else schedule_of(row)
 
 
 async def several(db: Any, after: str, most: int) -> list[Schedule]:
@@ -99,13 +99,13 @@ async def several(db: Any, after: str, most: int) -> list[Schedule]:
     rows = await db.fetch(
         f"{_SCHEDULE} WHERE s.id > $1 ORDER BY s.id LIMIT $2", after if is_id(after) else _FIRST, most
     )
-    return [filled(row) for row in rows]
+    return [schedule_of(row) for row in rows]
 
 
 async def _advance(transaction: Transaction, runs: Sequence[NextRun]) -> int | OptionsError:
     text = f"{_SCHEDULE} WHERE s.id = ANY($1::uuid[]) AND NOT s.paused ORDER BY s.id FOR UPDATE"
     rows = await transaction.db.fetch(text, [run.schedule for run in runs])
-    found = {each.id: each for each in map(filled, rows)}
+    found = {each.id: each for each in map(schedule_of, rows)}
     deliveries = [each.run for each in found.values()]
     lanes = await lanes_for(transaction, [deliveries])
     if error := astray(deliveries, ways(lanes)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comity.store.lane_rules import LaneChange, overfull, why_paused
+from comity.store.reading import filled
 from comity.store.records import Lane, Lease, Origin
 from comity.store.refusals import not_owned, rescued
 from comity.store.row import CLAIMED
@@ -48,7 +49,7 @@ def own(transaction: Transaction, calls: list[tuple[Lease, int, int]]) -> Result
             rows = transaction.db.execute(_OWN, (lease.id, allowed)).fetchall()
         for row in rows:
             transaction.event("origin.owned", origin=row[0], note=lease.worker)
-        results.append([Origin(**dict(zip(Origin.__struct_fields__, row[1:], strict=True))) for row in rows])
+        results.append([filled(Origin, row[1:]) for row in rows])
     return results
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, TypeVar
-
-import msgspec
+from typing import Any
 
 from comity.errors import OptionsError
 from comity.store import ids
+from comity.store.reading import filled, lane_of, share_of, states_of
 from comity.store.records import (
-    ENDS,
     LATEST,
-    STATES,
     Answer,
     AttemptRow,
     Counts,
@@ -31,8 +28,6 @@ from comity.store.records import (
     Start,
 )
 from comity.store.sums import COUNTS
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 _CURSOR = re.compile(r"[0-9a-f]{1,15}")
 
@@ -97,7 +92,7 @@ def answer(db: sqlite3.Connection, number: str) -> Answer | None:
 
 def attempts(db: sqlite3.Connection, number: str) -> list[AttemptRow]:
     """Return a delivery's attempts."""
-    return [_filled(AttemptRow, row) for row in db.execute(_ATTEMPTS, (number,))]
+    return [filled(AttemptRow, row) for row in db.execute(_ATTEMPTS, (number,))]
 
 
 def page(db: sqlite3.Connection, query: Query, cursor: str | None, most: int) -> Page:
@@ -111,7 +106,6 @@ def matching(
     db: sqlite3.Connection, query: Query, cursor: str | None, most: int, *, ended: bool = False
 ) -> list[tuple[int, str]]:
     """Return row numbers and ids of up to `most` deliveries, the newest first, from below the cursor; `ended`: of ends only."""
-    state = "failed" if query.state is None and query.reason is not None else query.state
     conditions: list[tuple[str, object]] = []
     if query.lane is not None:
         conditions.append(("d.lane = (SELECT id FROM lanes WHERE key = ?)", query.lane))
@@ -126,12 +120,9 @@ def matching(
         conditions.append(("d.schedule = ?", query.schedule))
     if cursor is not None:
         conditions.append(("d.n < ?", _place(cursor)))
-    states: Sequence[str | None] = (state,)
-    if state is None and query.schedule is None and (ended or query.lane is not None):
-        states = ENDS if ended else STATES
     parts: list[str] = []
     values: list[object] = []
-    for each in states:
+    for each in states_of(query, ended=ended):
         chosen = conditions if each is None else [("d.state = ?", each), *conditions]
         where = " AND ".join([*(text for text, _ in chosen), "d.phase = 0" if ended else "1"])
         parts.append(f"SELECT d.n, d.id FROM deliveries d {_index(each, query)} WHERE {where}")  # noqa: S608 - values apart
@@ -148,23 +139,23 @@ def page_end(found: Sequence[tuple[int, str]], most: int) -> str | None:
 def lane(db: sqlite3.Connection, key: str) -> Lane | None:
     """Return a lane, or None."""
     row = db.execute(f"{_LANE} WHERE l.key = ?", (key,)).fetchone()
-    return None if row is None else _lane(row)
+    return None if row is None else lane_of(row)
 
 
 def lanes(db: sqlite3.Connection, after: str, most: int) -> list[Lane]:
     """Return lanes by key."""
-    return [_lane(row) for row in db.execute(f"{_LANE} WHERE l.key > ? ORDER BY l.key LIMIT ?", (after, most))]
+    return [lane_of(row) for row in db.execute(f"{_LANE} WHERE l.key > ? ORDER BY l.key LIMIT ?", (after, most))]
 
 
 def origins(db: sqlite3.Connection) -> list[Origin]:
     """Return all origins."""
-    return [_filled(Origin, row) for row in db.execute(_ORIGINS)]
+    return [filled(Origin, row) for row in db.execute(_ORIGINS)]
 
 
 def counts(db: sqlite3.Connection) -> Counts:
     """Return the sum of all lanes' counts."""
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTS)
-    return _filled(Counts, db.execute(f"SELECT {sums} FROM lanes").fetchone())  # noqa: S608 - names of ours
+    return filled(Counts, db.execute(f"SELECT {sums} FROM lanes").fetchone())  # noqa: S608 - names of ours
 
 
 def minutes(db: sqlite3.Connection, since: int, until: int, key: str | None) -> list[Minute]:
@@ -174,19 +165,19 @@ def minutes(db: sqlite3.Connection, since: int, until: int, key: str | None) -> 
         FROM minutes m JOIN lanes l ON l.id = m.lane
         WHERE m.began_at >= ?1 AND m.began_at < ?2 AND (?3 IS NULL OR l.key = ?3) ORDER BY m.began_at, l.key
     """
-    return [_filled(Minute, row) for row in db.execute(text, (since, until, key))]
+    return [filled(Minute, row) for row in db.execute(text, (since, until, key))]
 
 
 def events(db: sqlite3.Connection, after: int, most: int, kinds: Sequence[EventKind] | None) -> list[Event]:
     """Return events in order, all or those of some kinds."""
     # What is passed over costs a look at its row, and each reader does that once: an index would cost every event more.
     wanted = "1" if kinds is None else f"e.kind IN ({', '.join('?' * len(kinds))})"
-    return [_filled(Event, row) for row in db.execute(_EVENTS.format(wanted), (after, *(kinds or ()), most))]
+    return [filled(Event, row) for row in db.execute(_EVENTS.format(wanted), (after, *(kinds or ()), most))]
 
 
 def starts(db: sqlite3.Connection, origin: str, since: int, now: int) -> list[Start]:
     """Return the sends to an origin that may still count."""
-    return [_filled(Start, row) for row in db.execute(_STARTS, (now, origin, since))]
+    return [filled(Start, row) for row in db.execute(_STARTS, (now, origin, since))]
 
 
 def _index(state: str | None, query: Query) -> str:
@@ -202,8 +193,7 @@ def _index(state: str | None, query: Query) -> str:
 
 def share(db: sqlite3.Connection, lease: int) -> Share:
     """Return what a lease owns of the origins that have something to do, and what would be fair."""
-    owned, wanted, leases = db.execute(_SHARE, (lease,)).fetchone()
-    return Share(owned=owned, fair=-(-wanted // max(1, leases)))
+    return share_of(db.execute(_SHARE, (lease,)).fetchone())
 
 
 def _of(db: sqlite3.Connection, select: str, number: str) -> tuple[Any, ...] | None:
@@ -212,27 +202,9 @@ def _of(db: sqlite3.Connection, select: str, number: str) -> tuple[Any, ...] | N
     return found
 
 
-def _filled(kind: type[S], row: Sequence[Any]) -> S:
-    return kind(**dict(zip(kind.__struct_fields__, row, strict=True)))
-
-
 def _delivery(row: Sequence[Any]) -> Delivery:
     number, state, sending, cancelling, *others = row
-    return _filled(Delivery, (number, state, bool(sending), bool(cancelling), *others))
-
-
-def _lane(row: Sequence[Any]) -> Lane:
-    key, paused, reason, ordered, limits, *rest = row
-    origin, totals = _filled(Origin, rest[:5]), _filled(Counts, rest[5:])
-    return Lane(
-        key=key,
-        origin=origin,
-        paused=bool(paused),
-        pause_reason=reason,
-        ordered=bool(ordered),
-        limits=limits,
-        counts=totals,
-    )
+    return filled(Delivery, (number, state, bool(sending), bool(cancelling), *others))
 
 
 def _place(cursor: str) -> int:

@@ -9,7 +9,7 @@ from comity.errors import OptionsError
 from comity.store.lane_rules import astray
 from comity.store.records import EventKind
 from comity.store.row import CLAIMED, READY, WAITING, Row
-from comity.store.schedules import DueSchedules, NextRun, Schedule, filled, run_of
+from comity.store.schedules import DueSchedules, NextRun, Schedule, run_of, schedule_of
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.submitting import insert, lane_of, ways, write_payloads
 from comity.store.sqlite.transaction import Transaction
@@ -76,7 +76,7 @@ def waits_no_more(transaction: Transaction, row: Row) -> None:
 
 def due(db: sqlite3.Connection, now: int, most: int) -> DueSchedules:
     """Return the schedules whose next run is to be made."""
-    found = [filled(row) for row in db.execute(_DUE, (now, most))]
+    found = [schedule_of(row) for row in db.execute(_DUE, (now, most))]
     (later,) = db.execute(_NEXT_DUE, (now,)).fetchone()
     return DueSchedules(schedules=found, next_in=None if later is None else later - now)
 
@@ -84,12 +84,12 @@ def due(db: sqlite3.Connection, now: int, most: int) -> DueSchedules:
 def one(db: sqlite3.Connection, number: str) -> Schedule | None:
     """Return a schedule, or None."""
     row = db.execute(f"{_SCHEDULE} WHERE s.id = ?", (number,)).fetchone()
-    return None if row is None else filled(row)
+    return None if row is None else schedule_of(row)
 
 
 def several(db: sqlite3.Connection, after: str, most: int) -> list[Schedule]:
     """Return schedules, the oldest first."""
-    return [filled(row) for row in db.execute(f"{_SCHEDULE} WHERE s.id > ? ORDER BY s.id LIMIT ?", (after, most))]
+    return [schedule_of(row) for row in db.execute(f"{_SCHEDULE} WHERE s.id > ? ORDER BY s.id LIMIT ?", (after, most))]
 
 
 def _advance(transaction: Transaction, runs: Sequence[NextRun]) -> int | OptionsError:
