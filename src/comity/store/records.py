@@ -145,8 +145,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         lease, fence: what every later call is checked against.
         attempts, refusals: since it was submitted or replayed; refusals are not among the attempts.
         refusals_in_a_row: since the last attempt that ended otherwise.
-        sends: attempt rows that there are.
-        crashes: workers lost in a row while sending it.
     """
 
     row: int
@@ -169,8 +167,6 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     refusals: int
     refusals_in_a_row: int
-    sends: int
-    crashes: int
 
     def __repr__(self) -> str:
         return f"<Claim {self.id} in {self.lane}, fence {self.fence}>"

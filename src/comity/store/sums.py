@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TypeVar
 
 from comity.store.records import EventKind
@@ -53,9 +54,16 @@ class Sums:
         self._counts.clear()
         return changed
 
-    def told_of(self) -> tuple[set[object], set[object]]:
-        """Return the lanes and origins that this commit's events name."""
-        return {event[2] for event in self.events}, {event[3] for event in self.events}
+    def untold(self, lanes: Iterable[tuple[int, str, int]], last: tuple[object, object]) -> list[tuple[int, str, int]]:
+        """Return those lanes (number, name, origin) that no event that stays will name, nor their origins.
+
+        Args:
+            lanes: which.
+            last: lane and origin of the last event before this commit: it is never deleted.
+        """
+        told = {last[0], *(event[2] for event in self.events)}
+        origins = {last[1], *(event[3] for event in self.events)}
+        return [(lane, key, origin) for lane, key, origin in lanes if lane not in told and origin not in origins]
 
     def live(self) -> int:
         """Return how many more are pending or retrying by what was counted since the last time."""

@@ -31,7 +31,7 @@ class Work:
         self.handler, self.argument, self.future, self.undo = handler, argument, future, undo
 
 
-class Works(ABC):
+class BaseWriter(ABC):
     """What takes calls and carries them out together."""
 
     async def _do(self, handler: Callable[..., Any], argument: Any, undo: Callable[[T], Work] | None) -> T:

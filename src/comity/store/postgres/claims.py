@@ -49,7 +49,7 @@ WITH heads AS (
     UPDATE lanes l SET served_at = $4 + v.turn FROM unnest($2::bigint[]) WITH ORDINALITY v (lane, turn) WHERE l.id = v.lane
 )
 SELECT c.rank, c.id::text, c.fence, c.lane, c.method, c.url, c.priority, c.enqueued_at, c.deadline, c.max_attempts, c.mode,
-    c.idempotency_key, c.attempts - c.apart, c.refusals, c.refusals_in_a_row, c.attempts, c.crashes, p.headers, p.body, p.options
+    c.idempotency_key, c.attempts - c.apart, c.refusals, c.refusals_in_a_row, p.headers, p.body, p.options
 FROM claimed c JOIN payloads p ON p.id = c.id
 """
 _HEADS = _CLAIM.format(
@@ -137,9 +137,9 @@ def _claim_of(lease: int, lane: LaneRef, head: Any) -> Claim:
         origin=lane.origin_name,
         method=head[4],
         url=head[5],
-        headers=head[17],
-        body=head[18],
-        options=head[19],
+        headers=head[15],
+        body=head[16],
+        options=head[17],
         priority=head[6],
         enqueued_at=head[7],
         deadline=head[8],
@@ -149,8 +149,6 @@ def _claim_of(lease: int, lane: LaneRef, head: Any) -> Claim:
         attempts=head[12],
         refusals=head[13],
         refusals_in_a_row=head[14],
-        sends=head[15],
-        crashes=head[16],
     )
 
 

@@ -86,11 +86,8 @@ async def _idle(transaction: Transaction, before: int, most: int) -> tuple[int, 
     """Delete lanes that nobody used since, and the origins to which then none leads; return how many of both."""
     db = transaction.db
     await transaction.write_counts()
-    # The last event stays, and its names with it.
     last = await db.fetchrow("SELECT lane, origin FROM events WHERE seq = (SELECT seq FROM store)") or (None, None)
-    told = [{each, *others} for each, others in zip(last, transaction.told_of(), strict=True)]
-    found = await db.fetch(_IDLE, before, transaction.now, most)
-    idle = [(lane, key, origin) for lane, key, origin in found if lane not in told[0] and origin not in told[1]]
+    idle = transaction.untold(await db.fetch(_IDLE, before, transaction.now, most), last)
     if not idle:
         return 0, 0
     await transaction.forget_lanes(key for _, key, _ in idle)

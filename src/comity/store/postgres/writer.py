@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from comity.errors import StoreError
 from comity.store.postgres.committer import Committer, Handler, Rules
-from comity.store.work import Work, Works
+from comity.store.work import BaseWriter, Work
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _MOST = 2000
 """So many calls share a commit at most: later ones would wait too long for theirs."""
 
 
-class Writer(Works):
+class Writer(BaseWriter):
     """The one that writes.
 
     Args:

@@ -34,7 +34,7 @@ ORDER BY l.served_at LIMIT ?3
 _CLAIM = """
 UPDATE deliveries SET phase = 3, lease = ?, fence = fence + 1 WHERE n IN ({})
 RETURNING rank, n, id, fence, method, url, priority, enqueued_at, deadline, max_attempts, mode, idempotency_key,
-    attempts - apart, refusals, refusals_in_a_row, attempts, crashes
+    attempts - apart, refusals, refusals_in_a_row
 """
 _HEADS = _CLAIM.format(
     "SELECT n FROM deliveries INDEXED BY deliveries_ready WHERE lane = ? AND phase = 2 ORDER BY rank, n LIMIT ?"
@@ -117,8 +117,6 @@ def _claim_of(transaction: Transaction, lease: int, lane: int, head: tuple[Any, 
         attempts=head[12],
         refusals=head[13],
         refusals_in_a_row=head[14],
-        sends=head[15],
-        crashes=head[16],
     )
 
 

@@ -59,11 +59,8 @@ def _prune_lanes(transaction: Transaction, before: int, most: int) -> tuple[int,
     """Delete lanes that nobody used since, and the origins to which then none leads; return how many of both."""
     db = transaction.db
     transaction.write_counts()
-    # The last event stays, and its names with it.
     last = db.execute("SELECT lane, origin FROM events ORDER BY seq DESC LIMIT 1").fetchone() or (None, None)
-    told = [{each, *others} for each, others in zip(last, transaction.told_of(), strict=True)]
-    found = db.execute(_IDLE, (before, transaction.now, most)).fetchall()
-    idle = [(lane, key, origin) for lane, key, origin in found if lane not in told[0] and origin not in told[1]]
+    idle = transaction.untold(db.execute(_IDLE, (before, transaction.now, most)).fetchall(), last)
     for _, key, _ in idle:
         transaction.forget_lane(key)
     db.executemany("DELETE FROM lanes WHERE id = ?", [(lane,) for lane, _, _ in idle])

@@ -23,7 +23,7 @@ from comity.store.known import Known
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
-from comity.store.work import Work, Works
+from comity.store.work import BaseWriter, Work
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -33,7 +33,7 @@ Handler = Callable[[Transaction, list[A]], Results[T]]
 gets an error has written nothing."""
 
 
-class Writer(Works):
+class Writer(BaseWriter):
     """The one that writes.
 
     Args:

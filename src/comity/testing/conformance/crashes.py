@@ -97,7 +97,7 @@ class Crashes:
             (number,) = await submit(store)
             await lose(stage, store)
             (claim,) = await claims(store, await worker(store))
-            assert claim.crashes == 1
+            assert (await known(store, number)).crashes == 1
             await store.begin(claim)
             await store.finish(claim, OK)
             assert (await known(store, number)).crashes == 0
