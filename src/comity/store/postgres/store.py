@@ -7,7 +7,7 @@ and hears of events.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -34,7 +34,7 @@ from comity.store.postgres import (
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.committer import NOW, Handler, Rules
 from comity.store.postgres.connecting import PATIENCE, Place
-from comity.store.postgres.faults import BROKEN, DRIVER, fault, translated
+from comity.store.postgres.faults import BROKEN, CLOSING, DRIVER, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
 from comity.store.postgres.origins import disown
@@ -335,22 +335,28 @@ class PostgresStore:
         return await self._news.bell.newer(after)
 
     async def _read(self, read: Callable[Concatenate[Any, P], Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
-        """Have one of the readers read; once more when the connection turns out to have been lost before."""
+        """Have one of the readers read; once more, on another connection, where the first one is lost."""
         if self._closed:
             raise StoreError("the store is closed", reason="closed")
-        for last in (False, True):
-            db = None
-            try:
-                async with self._pool.acquire() as db:
-                    try:
-                        return await read(db, *args, **named)
-                    except BROKEN:
-                        db.terminate()
+        with translated():
+            async with self._reader() as db:
+                try:
+                    return await read(db, *args, **named)
+                except DRIVER as error:
+                    if isinstance(error, TimeoutError) or not (db.is_closed() or isinstance(error, CLOSING)):
                         raise
-            except DRIVER as error:
-                if last or db is None or isinstance(error, TimeoutError):
-                    raise fault(error) from error
-        raise AssertionError
+                    db.terminate()
+            async with self._reader() as db:
+                return await read(db, *args, **named)
+
+    @contextlib.asynccontextmanager
+    async def _reader(self) -> AsyncIterator[Any]:
+        async with self._pool.acquire() as db:
+            try:
+                yield db
+            except BROKEN:
+                db.terminate()
+                raise
 
 
 async def _now(db: Any) -> int:

@@ -1,9 +1,10 @@
 """Transaction: what all writes of one commit share, and the order in which they lock what others want too.
 
-Deliveries come first, then schedules, each in order of their ids; then the one row of `store`; then lanes, origins, minutes
-and events, which are written only by who has that row. So no two transactions wait for each other, whether of two processes or
-of one. As the row is held until the commit, events are numbered in the order of the commits, and without a gap. Calls that must
-see everything at rest have the store to themselves (see `Committer`).
+New origins and lanes come first, each in order of their names; then deliveries, then schedules, each in order of their ids;
+then the one row of `store`; then lanes and origins that are there, minutes and events, which are changed only by who has that
+row. So no two transactions wait for each other, whether of two processes or of one. As the row is held until the commit, events
+are numbered in the order of the commits, and without a gap. Calls that must see everything at rest have the store to themselves
+(see `Committer`).
 """
 
 from __future__ import annotations
