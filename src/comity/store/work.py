@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,6 +30,29 @@ class Work:
         undo: Callable[[Any], Work] | None = None,
     ) -> None:
         self.handler, self.argument, self.future, self.undo = handler, argument, future, undo
+
+    def settle(self, result: Any) -> bool:
+        """Give its caller the result, or raise it there; return whether the caller is still there. It waits on this loop."""
+        assert self.future is not None
+        if self.future.cancelled():
+            return False
+        if isinstance(result, Exception):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+        return True
+
+    def undoing(self, result: Any) -> Work | None:
+        """Return what undoes it, when its caller is gone; None where there is nothing to undo."""
+        return None if self.undo is None or isinstance(result, Exception) else self.undo(result)
+
+
+def by_handler(works: Sequence[Work]) -> dict[Callable[..., Any], list[int]]:
+    """Return the places of works of each kind, to be carried out together: calls that wait together have no order."""
+    kinds: defaultdict[Callable[..., Any], list[int]] = defaultdict(list)
+    for place, work in enumerate(works):
+        kinds[work.handler].append(place)
+    return kinds
 
 
 class BaseWriter(ABC):

@@ -8,7 +8,6 @@ fault. What was undone for the sake of another transaction, or because the conne
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +18,7 @@ from comity.store.postgres.connecting import Place
 from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, fault
 from comity.store.postgres.transaction import Transaction
 from comity.store.sums import Results
-from comity.store.work import Work
+from comity.store.work import Work, by_handler
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -129,9 +128,7 @@ class Committer:
         if self._db is None:
             self._db = await self._rules.place.connect()
         db = self._db
-        kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
-        for place, work in enumerate(works):
-            kinds[work.handler].append(place)
+        kinds = by_handler(works)
         await db.execute(_TOGETHER if self._rules.alone.isdisjoint(kinds) else _ALONE)
         now, generation = await db.fetchrow(_BEGUN)
         # Lanes are changed by who is alone, so what is right now is right until the commit.
@@ -163,8 +160,8 @@ class Committer:
 
     def _doubted(self, work: Work, result: Any) -> StoreError:
         """Return what the caller is told; what it should not keep unknowingly is undone, if it is there."""
-        if work.undo is not None and not isinstance(result, Exception):
-            self._undo(work.undo(result))
+        if (undoing := work.undoing(result)) is not None:
+            self._undo(undoing)
         return StoreError("Postgres: the connection was lost during the commit: whether this was stored is not known")
 
     def _drop(self) -> None:

@@ -81,18 +81,11 @@ class Writer(BaseWriter):
 
     def _tell(self, works: list[Work], results: list[Any]) -> None:
         for work, result in zip(works, results, strict=True):
-            future = work.future
-            if future is None:
+            if work.future is None:
                 if isinstance(result, StoreError):
                     self._owed.append(work)
-                continue
-            if not future.cancelled():
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
-            elif work.undo is not None and not isinstance(result, Exception):
-                self._waiting.append(work.undo(result))
+            elif not work.settle(result) and (undoing := work.undoing(result)) is not None:
+                self._waiting.append(undoing)
 
 
 class _Hand:

@@ -23,7 +23,7 @@ from comity.store.known import Known
 from comity.store.sqlite.faults import fault
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
-from comity.store.work import BaseWriter, Work
+from comity.store.work import BaseWriter, Work, by_handler
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -128,32 +128,18 @@ class Writer(BaseWriter):
                 self._take_back(done)
 
     def _settle(self, done: list[tuple[Work, Any]]) -> None:
-        gone = []
-        for work, result in done:
-            future = work.future
-            assert future is not None
-            if future.cancelled():
-                gone.append((work, result))
-            elif isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-        self._take_back(gone)
+        self._take_back([(work, result) for work, result in done if not work.settle(result)])
 
     def _take_back(self, gone: list[tuple[Work, Any]]) -> None:
         for work, result in gone:
-            if work.undo is not None and not isinstance(result, Exception):
+            if (undoing := work.undoing(result)) is not None:
                 with contextlib.suppress(StoreError):  # closed: the lease runs out
-                    self._put(work.undo(result))
+                    self._put(undoing)
 
 
 def _carried_out(transaction: Transaction, works: list[Work]) -> list[Any]:
-    """Carry out works, those of one kind together: calls that come at the same time have no order."""
-    kinds: defaultdict[Handler[Any, Any], list[int]] = defaultdict(list)
-    for place, work in enumerate(works):
-        kinds[work.handler].append(place)
     results: list[Any] = [None] * len(works)
-    for handler, places in kinds.items():
+    for handler, places in by_handler(works).items():
         found = handler(transaction, [works[place].argument for place in places])
         for place, result in zip(places, found, strict=True):
             results[place] = result
