@@ -14,7 +14,7 @@ import pytest
 
 from comity.errors import LeaseLost, OptionsError, StoreError
 from comity.policy.units import NS
-from comity.store.postgres.doctor import Facts, warnings
+from comity.store.postgres.doctor import Health, warnings
 from comity.store.postgres.faults import fault
 from comity.store.postgres.migrations import migrate
 from comity.store.postgres.store import PostgresStore
@@ -365,16 +365,16 @@ async def test_a_doctor_learns_of_clock_and_oldest_transaction(postgres_stage):
     async with db.transaction(isolation="repeatable_read"):
         await db.fetchval("SELECT 1")
         await submit(store)
-        facts = await store.facts()
+        health = await store.health()
     await db.close()
-    assert facts.schema == NEWEST
-    assert facts.oldest_xmin >= 1
-    assert facts.longest_transaction > 0
-    assert abs(facts.skew) < 60 * NS
-    assert 0 < facts.connections <= facts.most_connections
+    assert health.schema == NEWEST
+    assert health.oldest_xmin >= 1
+    assert health.longest_transaction > 0
+    assert abs(health.skew) < 60 * NS
+    assert 0 < health.connections <= health.most_connections
 
 
-SOUND = Facts(
+SOUND = Health(
     server="15.1", schema=3, skew=0, round_trip=1_000_000, oldest_xmin=0, longest_transaction=0, slot_xmin=0, dead=0, live=0,
     connections=5, most_connections=100, durable=True, cleaned=True,
 )  # fmt: skip

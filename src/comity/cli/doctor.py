@@ -124,13 +124,13 @@ def _postgres(url: str) -> Iterator[Finding]:
     """Yield what a Postgres store's server makes one look at; that it cannot be opened is told already."""
     if not url.startswith("postgres") or find_spec("asyncpg") is None:
         return
-    from comity.store.postgres.doctor import Facts, warnings
+    from comity.store.postgres.doctor import Health, warnings
     from comity.store.postgres.store import PostgresStore
 
-    async def asked() -> Facts:
+    async def asked() -> Health:
         store = await PostgresStore.open(url)
         try:
-            return await store.facts()
+            return await store.health()
         finally:
             await store.close()
 

@@ -10,7 +10,7 @@ import msgspec
 from comity.store.postgres.connecting import Place
 from comity.store.postgres.migrations import version
 
-_FACTS = """
+_HEALTH = """
 SELECT current_setting('server_version'),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000,
     (SELECT max(age(backend_xmin)) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()),
@@ -26,7 +26,7 @@ SELECT current_setting('server_version'),
 """
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
+class Health(msgspec.Struct, frozen=True, kw_only=True):
     """How a store's database is.
 
     Args:
@@ -64,7 +64,7 @@ _MOST_OPEN = 300 * _SECOND
 _MOST_DEAD = 100_000
 
 
-def warnings(found: Facts) -> list[str]:
+def warnings(found: Health) -> list[str]:
     """Return what somebody should look at."""
     told = []
     if not found.durable:
@@ -89,13 +89,13 @@ def warnings(found: Facts) -> list[str]:
     return told
 
 
-async def facts(db: Any, place: Place) -> Facts:
+async def health(db: Any, place: Place) -> Health:
     """Ask for them."""
     done = await version(db, place)
     asked, began = time.time_ns(), time.monotonic_ns()
-    row = await db.fetchrow(_FACTS, place.schema)
+    row = await db.fetchrow(_HEALTH, place.schema)
     took = time.monotonic_ns() - began
-    return Facts(
+    return Health(
         server=row[0],
         schema=done,
         skew=row[1] - asked - took // 2,

@@ -183,9 +183,9 @@ class PostgresStore:
                 await self._pool.close()
             self._pool.terminate()
 
-    async def facts(self) -> doctor.Facts:
+    async def health(self) -> doctor.Health:
         """Return what a doctor asks about the database."""
-        return await self._read(doctor.facts, self._place)
+        return await self._read(doctor.health, self._place)
 
     async def submit(self, new: Sequence[NewDelivery | NewSchedule], most: int | None = None) -> list[Submitted]:
         return await self._writer.do(submitting.submit, (new, most))
