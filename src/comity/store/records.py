@@ -183,8 +183,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A captured answer.
 
     Args:
-        size: bytes of the whole body; `truncated` says that `body` holds only its beginning.
-        sha256: of the whole body.
+        size: bytes of the body that were read; `truncated` says that `body` holds only its beginning.
+        sha256: of what was read.
     """
 
     status: int

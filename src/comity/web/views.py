@@ -66,8 +66,8 @@ class Outcome(_View, frozen=True, kw_only=True):
     body: Annotated[str | None, Meta(description="As text, when it is UTF-8.")]
     body_base64: Annotated[str | None, Meta(description="When it is not.")]
     truncated: Annotated[bool, Meta(description="The body is only its beginning.")]
-    size: Annotated[int, Meta(description="Bytes of the whole body.")]
-    sha256: Annotated[str, Meta(description="Of the whole body.")]
+    size: Annotated[int, Meta(description="Bytes of the body; of one over 64 MiB that much was read.")]
+    sha256: Annotated[str, Meta(description="Of those bytes.")]
 
 
 class Summary(_View, frozen=True, kw_only=True):
