@@ -94,6 +94,32 @@ def test_several_values_come_as_flags_or_lists(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "toml",
+    [
+        '[comity]\nport = 4\n[hosts."a.example"]\nconcurrency = 2\n[policies.gentle]\nmax_retries = 8',
+        '[comity]\nport = 4\n[comity.hosts."a.example"]\nconcurrency = 2\n[policies.gentle]\nmax_retries = 8',
+    ],
+)
+def test_hosts_and_policies_may_stand_beside_the_table_comity(tmp_path, toml):
+    found = resolve(rows("api", "worker"), sources(tmp_path, toml=toml))
+    assert (found["port"], found["hosts"]) == (4, {"a.example": {"concurrency": 2}})
+    assert found["policies"]["gentle"].options == {"max_retries": 8}
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("slots = 5\n[comity]\nport = 4", r"^slots \(in .*beside the table \[comity\].*needs a line inside \[comity\]"),
+        ("[comity]\nport = 4\n[tool.x]\na = 1", r"^tool \(in .*only \[hosts\.NAME\] and \[policies\.NAME\] may"),
+        ('[comity.hosts."a.example"]\n[hosts."b.example"]', r"^hosts \(in .*it stands in both places"),
+    ],
+)
+def test_what_stands_beside_the_table_comity_and_means_nothing_there_is_refused(tmp_path, toml, said):
+    with pytest.raises(OptionsError, match=said):
+        sources(tmp_path, toml=toml)
+
+
+@pytest.mark.parametrize(
     "broken", [{"dotenv": "COMITY_PORT"}, {"toml": "prot = 1"}, {"toml": "port ="}, {"toml": "comity = 1"}]
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, broken):
@@ -175,9 +201,7 @@ def test_every_rate_of_the_service_holds_where_it_arrives(tmp_path):
 
 
 def test_tables_may_stand_under_a_table_of_comity(tmp_path):
-    found = resolve(
-        rows("worker"), sources(tmp_path, toml='[comity.hosts."a.example"]\nconcurrency = 2\n[other]\nx = 1')
-    )
+    found = resolve(rows("worker"), sources(tmp_path, toml='[comity.hosts."a.example"]\nconcurrency = 2'))
     assert found["hosts"] == {"a.example": {"concurrency": 2}}
 
 

@@ -313,6 +313,9 @@ TABLE: tuple[Setting, ...] = (
 )  # fmt: skip
 
 
+_TABLES = frozenset(row.name for row in TABLE if row.table)
+
+
 def rows(*groups: Group) -> list[Setting]:
     """Return the settings of some groups."""
     return [row for row in TABLE if row.group in groups]
@@ -421,26 +424,42 @@ def config_file(given: Path | None, *variables: Mapping[str, str]) -> tuple[Path
 
 
 def from_toml(path: Path, option: str = "--config") -> Said:
-    """Return what a TOML file says, in its table [comity] or at its top.
+    """Return what a TOML file says: in its table [comity] and the tables beside that, or else at its top.
 
     Args:
         path: the file.
         option: what named it, for messages.
 
     Raises:
-        OptionsError: it cannot be read, or has a name that no setting has.
+        OptionsError: it cannot be read, or has a name that no setting has, or one that stands beside [comity] and belongs into it.
     """
     try:
         told: Any = tomllib.loads(_content(path, option))
     except tomllib.TOMLDecodeError as error:
         raise OptionsError(option, str(path), "a TOML file", reason=str(error)) from None
-    told = told.get("comity", told)
-    if not isinstance(told, dict):
-        raise OptionsError(option, str(path), "a TOML file with a table [comity]")
+    told = _one_table(told, path, option)
     check_names(str(path), told, [row.name for row in TABLE])
-    tables = {row.name for row in TABLE if row.table}
-    values = {name: value if name in tables else _words(value) for name, value in told.items()}
+    values = {name: value if name in _TABLES else _words(value) for name, value in told.items()}
     return Said(values, lambda row: f"{row.name} (in {path})")
+
+
+def _one_table(told: dict[str, Any], path: Path, option: str) -> dict[str, Any]:
+    """Return all that a file says as one table, wherever it may stand."""
+    if "comity" not in told:
+        return told
+    own = told["comity"]
+    if not isinstance(own, dict):
+        raise OptionsError(option, str(path), "a TOML file with a table [comity]")
+    beside = {name: value for name, value in told.items() if name != "comity"}
+    for name in beside:
+        if name not in _TABLES:
+            others = " and ".join(f"[{each}.NAME]" for each in sorted(_TABLES))
+            why = f"it stands beside the table [comity], where only {others} may"
+            raise OptionsError(f"{name} (in {path})", None, "a line inside [comity]", reason=why, secret=True)
+        if name in own:
+            both = f"either [{name}.NAME] or [comity.{name}.NAME]"
+            raise OptionsError(f"{name} (in {path})", None, both, reason="it stands in both places", secret=True)
+    return own | beside
 
 
 def _read(row: Setting, text: str, label: str) -> Any:
