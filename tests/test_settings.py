@@ -109,8 +109,11 @@ def test_hosts_and_policies_may_stand_beside_the_table_comity(tmp_path, toml):
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
-        ("slots = 5\n[comity]\nport = 4", r"^slots \(in .*beside the table \[comity\].*needs a line inside \[comity\]"),
-        ("[comity]\nport = 4\n[tool.x]\na = 1", r"^tool \(in .*only \[hosts\.NAME\] and \[policies\.NAME\] may"),
+        (
+            "slots = 5\n[comity]\nport = 4",
+            r"^slots \(in .*beside the table \[comity\].*needs one place, inside \[comity\]",
+        ),
+        ("[comity]\nport = 4\n[tool.x]\na = 1", r"^tool \(in .*only \[hosts\.NAME\] and \[policies\.NAME\] may stand"),
         ('[comity.hosts."a.example"]\n[hosts."b.example"]', r"^hosts \(in .*it stands in both places"),
     ],
 )
@@ -130,6 +133,24 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, broken):
 def test_a_rate_that_is_none_names_its_source(tmp_path):
     with pytest.raises(OptionsError, match=r"^COMITY_RATE='fast'"):
         resolve(rows("worker"), sources(tmp_path, environ={"COMITY_RATE": "50/5s,fast"}))
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [
+        ({"environ": {"COMITY_RATE": "2 tokens/s"}}, "COMITY_RATE="),
+        ({"toml": '[hosts."a.example"]\nrate = "2 tokens/s"'}, 'hosts."a.example".rate (in '),
+    ],
+)
+def test_a_rate_of_what_no_delivery_costs_is_refused(tmp_path, said, label):
+    """It would limit nothing."""
+    with pytest.raises(OptionsError) as refused:
+        resolve(rows("worker"), sources(tmp_path, **said))
+    assert str(refused.value).startswith(label)
+    assert "it counts tokens" in str(refused.value)
+    with pytest.raises(OptionsError) as garbled:
+        resolve(rows("worker"), sources(tmp_path, environ={"COMITY_RATE": "fast"}))
+    assert "tokens" not in str(garbled.value)
 
 
 def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):

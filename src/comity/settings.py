@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from comity.errors import OptionsError
 from comity.policy.naming import check_choice, check_names
-from comity.policy.rate import Rate
+from comity.policy.rate import arrivals
 from comity.policy.token import is_token
 from comity.policy.units import duration, parse_integer, required, size
 
@@ -109,10 +109,6 @@ def _path(given: str, option: str) -> Path:
     return Path(_text(given, option)).expanduser()
 
 
-def _rate(given: str, option: str) -> Rate:
-    return Rate.of(given, option, measured="server")
-
-
 def _lease(given: str, option: str) -> float:
     # Renewed three times in this time, over a network and a disk that may be slow.
     return required(given, option, minimum=1.0)
@@ -183,7 +179,7 @@ def _log(given: str, option: str) -> str:
 
 HOST: tuple[Setting, ...] = (
     Setting(
-        name="rate", default=None, unit="R", group="worker", read=_rate, several=True,
+        name="rate", default=None, unit="R", group="worker", read=arrivals, several=True,
         text="Arrivals per time: 50/5s.",
     ),
     Setting(
@@ -243,7 +239,7 @@ TABLE: tuple[Setting, ...] = (
         text="Deliveries that a worker has on the way at a time.",
     ),
     Setting(
-        name="rate", default=None, unit="R", group="worker", read=_rate, several=True,
+        name="rate", default=None, unit="R", group="worker", read=arrivals, several=True,
         text="Arrivals per time at an origin whose lane has no limits: 50/5s.",
     ),
     Setting(
@@ -451,14 +447,12 @@ def _one_table(told: dict[str, Any], path: Path, option: str) -> dict[str, Any]:
     if not isinstance(own, dict):
         raise OptionsError(option, str(path), "a TOML file with a table [comity]")
     beside = {name: value for name, value in told.items() if name != "comity"}
+    others = " and ".join(f"[{name}.NAME]" for name in sorted(_TABLES))
     for name in beside:
-        if name not in _TABLES:
-            others = " and ".join(f"[{each}.NAME]" for each in sorted(_TABLES))
-            why = f"it stands beside the table [comity], where only {others} may"
-            raise OptionsError(f"{name} (in {path})", None, "a line inside [comity]", reason=why, secret=True)
-        if name in own:
-            both = f"either [{name}.NAME] or [comity.{name}.NAME]"
-            raise OptionsError(f"{name} (in {path})", None, both, reason="it stands in both places", secret=True)
+        if name in _TABLES and name not in own:
+            continue
+        why = "it stands in both places" if name in own else f"beside the table [comity] only {others} may stand"
+        raise OptionsError(f"{name} (in {path})", None, "one place, inside [comity]", reason=why, secret=True)
     return own | beside
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from comity.errors import OptionsError
-from comity.policy.rate import Rate
+from comity.policy.rate import Rate, arrivals
 from comity.policy.units import NS
 
 
@@ -85,3 +85,11 @@ def test_text_is_a_whole_rate_with_options_of_its_own():
 def test_half_a_rate_is_refused_with_what_is_missing(given, message):
     with pytest.raises(OptionsError, match=re.escape(message)):
         Rate(*given)
+
+
+def test_a_rate_of_arrivals_counts_requests_at_the_server():
+    assert arrivals("50/5s") == Rate(50, 5, measured="server")
+    with pytest.raises(OptionsError, match="it counts tokens"):
+        arrivals("2 tokens/s")
+    with pytest.raises(OptionsError, match=re.escape('did you mean "50/5s"?')):
+        arrivals("50/5")

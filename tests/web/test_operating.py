@@ -202,6 +202,7 @@ async def test_a_blocked_origin_is_freed(api):
         ({"minGapMs": -1}, "minGapMs"),
         ({"minGapMs": "x"}, "minGapMs"),
         ({"rate": "fast"}, "rate"),
+        ({"rate": ["5/s", "2 tokens/s"]}, "rate"),
         ({"concurrency": 0}, "concurrency"),
     ],
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from comity.errors import OptionsError
 from comity.policy.naming import check_choice, named_options, unusable
 from comity.policy.units import NS, Seconds, flag, integer, parse_rate, required, seconds, unit_name
 
 Kind = Literal["sliding", "fixed"]
 Measured = Literal["client", "server"]
+
+_ARRIVALS = 'requests per time such as "100/min" or "50/5s"'
 
 
 @named_options
@@ -96,3 +99,21 @@ class Rate:
         """Return the rate as `Rate.of` reads it, seconds as the unit of time."""
         what = "" if self.unit == "requests" else f" {self.unit}"
         return f"{self.max}{what}/{self.per:.12g}s"
+
+
+def arrivals(text: object, option: str = "rate") -> Rate:
+    """Return a rate of requests from text such as "50/5s", measured where they arrive.
+
+    It is for where nobody gives requests a cost: a rate of anything else would limit nothing there.
+
+    Raises:
+        OptionsError: the text does not read so, or counts something else.
+    """
+    try:
+        count, per_ns, unit = parse_rate(text, option)
+    except OptionsError as error:
+        raise OptionsError(option, error.value, _ARRIVALS, error.hint) from None
+    if unit != "requests":
+        reason = f"it counts {unit}, of which nothing here says how many a request costs, so it would limit nothing"
+        raise unusable(option, text, _ARRIVALS, reason=reason)
+    return Rate(count, per_ns / NS, measured="server")

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from comity.errors import StoreError
 from comity.policy.options import Policy
-from comity.policy.rate import Rate
+from comity.policy.rate import arrivals
 from comity.policy.units import integer
 from comity.service.terms import camel
 
@@ -55,7 +55,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         given: dict[str, Any] = {"concurrency": self.concurrency}
         if self.rate is not None:
             rates = [self.rate] if isinstance(self.rate, str) else self.rate
-            given["rate"] = [Rate.of(each, measured="server") for each in rates]
+            given["rate"] = [arrivals(each) for each in rates]
         if self.min_gap_ms is not None:
             given["min_gap"] = integer(self.min_gap_ms, "min_gap_ms", 0) / 1_000
         return base.replace(**{name: value for name, value in given.items() if value is not None})
