@@ -106,9 +106,8 @@ def _cost_row(what: str, loop: asyncio.Runner, port: int, paths: list[str], *, q
     }
     rounds = interleave(competitors, [(str(DASHBOARDS), "0")], least=least, most=most)
     beside, without = rounds.figure(str(DASHBOARDS)), rounds.figure("0")
-    told = (
-        f"{what}, POST /requests beside {DASHBOARDS} dashboards that ask for {len(paths)} pages a second each, to none"
-    )
+    asked = f"{len(paths)} pages, then wait {EVERY:g} s, and so on"
+    told = f"{what}, POST /requests beside {DASHBOARDS} dashboards that each ask for {asked}, to none"
     return Row.paired(told, beside, without, rounds.ratio(str(DASHBOARDS), "0"), "/s")
 
 

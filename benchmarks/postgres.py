@@ -12,23 +12,21 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeVar
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 from benchmarks import peers, queues
 from benchmarks.filling import HOUR
 from benchmarks.loops import runner
 from benchmarks.paired import interleave
-from benchmarks.places import SERVER
+from benchmarks.places import place
 from benchmarks.row import Row
-from benchmarks.store import SUBMITTERS, lives_of, opened
+from benchmarks.store import SUBMITTERS, lives_of
+from comity.service.stores import open_store
 from comity.store.base import Store
 
 T = TypeVar("T")
@@ -62,35 +60,30 @@ QUICK, FULL = Size(1_000, 100, 1, 1, 2, 3), Size(20_000, 1_000, 5, CLIENTS, 5, 9
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Measure, and yield the rows."""
-    dsn = SERVER
     if peers.find("asyncpg") is None or shutil.which("pgbench") is None:
         yield from (Row.absent(what) for what, _ in WHAT.values())
         return
-    schemas = {name: f"bench_{uuid4().hex}_{name}" for name in ("lives", TPC, *PEERS)}
-    with runner() as loop, TemporaryDirectory() as folder:
-        try:
-            for name in (TPC, *PEERS):
-                loop.run(_sql(dsn, f"CREATE SCHEMA {schemas[name]}"))
-        except OSError:
+    with runner() as loop, ExitStack() as places:
+        found = {name: places.enter_context(place("Postgres")) for name in ("lives", TPC, *PEERS)}
+        urls = {name: each.url for name, each in found.items() if not isinstance(each, str)}
+        if urls.keys() != found.keys():
             yield from (Row.absent(what, "no server runs") for what, _ in WHAT.values())
             return
-        try:
-            yield from _measured(loop, dsn, schemas, Path(folder), QUICK if quick else FULL)
-        finally:
-            for schema in schemas.values():
-                loop.run(_sql(dsn, f"DROP SCHEMA IF EXISTS {schema} CASCADE"))
+        file = places.enter_context(place("SQLite"))
+        assert not isinstance(file, str)
+        yield from _measured(loop, urls | {"sqlite": file.url}, QUICK if quick else FULL)
 
 
-def _measured(loop: asyncio.Runner, dsn: str, schemas: dict[str, str], place: Path, size: Size) -> Iterator[Row]:
-    _pgbench(dsn, schemas[TPC], "-i", "-q", "-s", str(size.scale))
-    competitors: dict[str, Callable[[], float]] = {TPC: lambda: _transactions(dsn, schemas[TPC], size.seconds)}
+def _measured(loop: asyncio.Runner, urls: Mapping[str, str], size: Size) -> Iterator[Row]:
+    _pgbench(urls[TPC], "-i", "-q", "-s", str(size.scale))
+    competitors: dict[str, Callable[[], float]] = {TPC: lambda: _transactions(urls[TPC], size.seconds)}
     ends: list[Callable[[], Awaitable[None]]] = []
-    for name, store in (("lives", _postgres(dsn, schemas["lives"])), ("sqlite", opened(place / "lives.sqlite"))):
-        competitors[name] = _lives(loop, loop.run(store), size.many, ends)
+    for name in ("lives", "sqlite"):
+        competitors[name] = _lives(loop, loop.run(open_store(urls[name])), size.many, ends)
     for name, peer in PEERS.items():
         # Not one that is absent: its row says so.
         with suppress(peers.Absent):
-            queue = loop.run(peer(dsn, schemas[name]))
+            queue = loop.run(peer(urls[name], "public"))
             competitors[name] = partial(_jobs, loop, queue, size.jobs)
             ends.append(queue.close)
     pairs = [pair for pair in WHAT if competitors.keys() >= set(pair)]
@@ -119,36 +112,20 @@ def _jobs(loop: asyncio.Runner, queue: queues.Queue, many: int) -> float:
     return float(loop.run(_awaited(queue.lives, many)))
 
 
-async def _postgres(dsn: str, schema: str) -> Store:
-    from comity.store.postgres.migrations import migrate
-    from comity.store.postgres.store import PostgresStore
-
-    await migrate(dsn, schema=schema)
-    return await PostgresStore.open(dsn, schema=schema)
-
-
 async def _awaited(call: Callable[..., Awaitable[T]], *arguments: object) -> T:
     return await call(*arguments)
 
 
-def _transactions(dsn: str, schema: str, seconds: int) -> float:
+def _transactions(url: str, seconds: int) -> float:
     clients = ("-c", str(CLIENTS), "-j", "2", "-T", str(seconds), "-n", "-M", "prepared")
-    found = re.search(r"^tps = ([\d.]+)", _pgbench(dsn, schema, *clients), re.MULTILINE)
+    found = re.search(r"^tps = ([\d.]+)", _pgbench(url, *clients), re.MULTILINE)
     assert found is not None
     return float(found[1])
 
 
-def _pgbench(dsn: str, schema: str, *arguments: str) -> str:
-    place = urlsplit(dsn)
-    environment = {**os.environ, "PGOPTIONS": f"-c search_path={schema}", "PGPASSWORD": place.password or ""}
-    where = ["-h", place.hostname or "127.0.0.1", "-p", str(place.port or 5432), "-U", place.username or "postgres"]
-    command = ["pgbench", *arguments, *where, place.path.lstrip("/")]
+def _pgbench(url: str, *arguments: str) -> str:
+    found = urlsplit(url)
+    environment = {**os.environ, "PGPASSWORD": found.password or ""}
+    where = ["-h", found.hostname or "127.0.0.1", "-p", str(found.port or 5432), "-U", found.username or "postgres"]
+    command = ["pgbench", *arguments, *where, found.path.lstrip("/")]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-
-async def _sql(dsn: str, text: str) -> None:
-    connection = await peers.need("asyncpg").connect(dsn)
-    try:
-        await connection.execute(text)
-    finally:
-        await connection.close()

@@ -1,13 +1,9 @@
-"""What tests of a run share: jobs in this process, and the real command as another one."""
+"""What tests of a run share: jobs in this process."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +52,3 @@ async def run(source: Path | str, output: Path | str | None, policy: Policy | No
 def sends(upstream: Upstream, prefix: str = "") -> Counter[str]:
     """Return how often each target arrived."""
     return Counter(arrival.target for arrival in upstream.arrivals(prefix))
-
-
-def command(*arguments: object) -> list[str]:
-    """Return the command line of the real command."""
-    return [sys.executable, "-m", "comity", *map(str, arguments)]
-
-
-def comity(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the real command to its end."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False, timeout=60, **options)
-
-
-@contextmanager
-def started(*arguments: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start the real command, and kill it if it still runs at the end."""
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    with subprocess.Popen(command(*arguments), text=True, **options) as process:
-        try:
-            yield process
-        finally:
-            process.kill()

@@ -14,7 +14,8 @@ from collections import Counter
 import pytest
 
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import by_line, comity, command, results, sends, started, write
+from tests.bulk.harness import by_line, results, sends, write
+from tests.command import comity, command, launched, started
 
 CONCURRENCY = 10
 
@@ -88,10 +89,10 @@ def test_an_ordered_run_that_is_killed_goes_on_in_order(tmp_path, upstream, out)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_told_run_finishes_what_is_on_the_wire_and_starts_nothing(tmp_path, upstream, out, number):
     source = write(tmp_path / "in", *[f"{upstream.url}/delay/300?n={n}" for n in range(200)])
-    with started(*arguments(source, out)) as process:
+    with launched(*arguments(source, out)) as process:
         upstream.wait_until(lambda up: up.stats().total.in_flight == CONCURRENCY, 30)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "the same command goes on from here" in errors
         assert len(results(out)) == len(upstream.log)
@@ -104,7 +105,7 @@ def test_a_row_that_is_to_be_tried_again_after_the_stop_is_left_undone(tmp_path,
     with started(*arguments(source, out)) as process:
         upstream.wait_until(lambda up: up.stats().total.in_flight == 1, 30)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == 130
         assert (len(upstream.log), results(out)) == (1, [])
     assert comity(*arguments(source, out)).returncode == 0
@@ -118,7 +119,7 @@ def test_a_second_signal_stops_at_once(tmp_path, upstream, out):
         process.send_signal(signal.SIGINT)
         assert process.stderr.readline().startswith("stopping")
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "stopped at once: 5 were in flight" in errors
         assert "the same command goes on" in errors
@@ -137,7 +138,7 @@ def test_a_run_that_waits_for_a_quota_can_be_stopped(tmp_path, upstream, out):
     with started(*arguments(source, out, "--rate", "5/h")) as process:
         upstream.wait_until(lambda up: up.stats().total.count == 5 and up.stats().total.in_flight == 0, 30)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
         assert process.returncode == 130
         assert len(results(out)) == 5
 
@@ -151,8 +152,8 @@ def test_a_file_that_may_not_grow_is_an_error_and_the_journal_stays_good(tmp_pat
 
     # The limit would also hit the data of a coverage measurement.
     plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    with started(*arguments(source, out), preexec_fn=limited, env=plain) as process:
-        _, errors = process.communicate(timeout=20)
+    with launched(*arguments(source, out), preexec_fn=limited, env=plain) as process:
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 1
         assert "cannot write" in errors
         assert "Traceback" not in errors
@@ -167,7 +168,7 @@ def test_a_closed_pipe_is_an_error(tmp_path, upstream):
         process.stdout.readline()
         process.stdout.close()
         errors = process.stderr.read()
-        process.wait(20)
+        process.wait(60)
         process.stderr.close()
         assert process.returncode == 1
         assert "cannot write: standard output: Broken pipe" in errors
@@ -215,7 +216,7 @@ def test_standard_input_is_taken_while_it_comes(tmp_path, upstream, out):
         process.stdin.write(f"{upstream.url}/ok/2")
         process.stdin.close()
         process.stdin = None
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == 0
         assert sorted(by_line(out)) == [1, 2]
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from comity.cli.demo import CASES, _report
-from tests.bulk.harness import comity
+from tests.command import comity
 
 LINE = re.compile(r" *[\d.]+ s  (\w+) +(\d) +(\d{3})(?:  ━+ ([\d.]+) s)?(?:  (\w+))?")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import comity, started
+from tests.command import comity, started
 
 
 @pytest.fixture

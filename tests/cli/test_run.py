@@ -11,7 +11,8 @@ import pytest
 
 from comity import Client
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import comity, results, write
+from tests.bulk.harness import results, write
+from tests.command import comity
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comity.cli.sample import _requests
-from tests.bulk.harness import comity
+from tests.command import comity
 
 
 def test_the_sample_stays_within_both_limits_and_says_so():

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import comity, write
+from tests.bulk.harness import write
+from tests.command import comity
 
 QUERY = "api_key=KEY1&code=CODE1&next=https%3A%2F%2Fh%2F%3Ftoken%3DTOKEN1"
 SECRETS = ("PW1", "KEY1", "CODE1", "TOKEN1", "BEARER1", "COOKIE1", "HEADER1", "BODY1")

@@ -20,7 +20,7 @@ from comity.store.records import NewDelivery
 from comity.store.sqlite.migrations import migrate
 from comity.store.sqlite.store import SqliteStore
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import comity, started
+from tests.command import comity, launched, started
 
 
 @pytest.fixture
@@ -239,8 +239,8 @@ def test_a_second_signal_cuts_the_end_short(tmp_path, upstream, command):
     migrate(tmp_path / "comity.db")
     delivery = asyncio.run(handed_in(tmp_path / "comity.db", f"{upstream.url}/hang"))
     arguments = ("--allow", "127.0.0.0/8", "--drain", "10m", *(("--port", "0") if command == "serve" else ()))
-    with started(command, *arguments, cwd=tmp_path) as process:
-        upstream.wait_until(lambda up: len(up.log) == 1)
+    with launched(command, *arguments, cwd=tmp_path) as process:
+        upstream.wait_until(lambda up: len(up.log) == 1, 60)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)  # another one: the same twice may come as one
         assert process.wait(60) in {130, 143}

@@ -6,7 +6,7 @@ import pytest
 
 from comity import OptionsError, Policy, Rate
 from comity.cli.simulation import simulate
-from tests.bulk.harness import comity
+from tests.command import comity
 
 
 def test_the_right_rate_wastes_nothing_and_takes_the_time_that_the_limit_needs():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comity.testing.upstream import Upstream
-from tests.bulk.harness import comity
+from tests.command import comity
 
 
 def test_a_port_in_use_is_told_with_the_way_out():

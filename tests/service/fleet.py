@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
-NURSERY = Path(__file__).with_name("nursery.py")
+from tests.command import PATIENCE, started
 
 
 class Member:
@@ -20,49 +15,55 @@ class Member:
 
     Args:
         fleet: which it belongs to.
-        pid: its number.
-        arguments: of its command.
+        process: the command.
     """
 
-    def __init__(self, fleet, pid, arguments):
-        self.pid, self.arguments = pid, arguments
-        self._fleet = fleet
+    def __init__(self, fleet, process):
+        self.pid = process.pid
+        self._fleet, self._process = fleet, process
 
     def kill(self):
         """Kill it, which must not have ended before; return when it is gone."""
-        ended = self._fleet.ask(end=self.pid, by=signal.SIGKILL)
-        assert ended == -signal.SIGKILL, (self.arguments, ended, self._fleet.told)
+        ended = self.end(signal.SIGKILL)
+        assert ended == -signal.SIGKILL, (self._process.arguments, ended, self._fleet.told)
 
     def freeze(self):
         """Have it stand still until `thaw`."""
-        os.kill(self.pid, signal.SIGSTOP)
+        self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self):
         """Let it go on."""
-        os.kill(self.pid, signal.SIGCONT)
+        self._process.send_signal(signal.SIGCONT)
 
     async def stop(self):
         """Ask it to end, and see that it does so well."""
-        ended = await asyncio.to_thread(self._fleet.ask, end=self.pid, by=signal.SIGTERM)
-        assert ended == 0, (self.arguments, ended, self._fleet.told)
+        ended = await asyncio.to_thread(self.end, signal.SIGTERM)
+        assert ended == 0, (self._process.arguments, ended, self._fleet.told)
+
+    def end(self, by):
+        """End it by a signal; return what it ended with, which is something else if it had ended before."""
+        self._process.send_signal(by)
+        return self._process.wait(PATIENCE)
 
 
 class Fleet:
     """Processes on one store.
 
     Args:
-        process: the nursery.
+        opened: what ends them.
         directory: where they write what they have to say.
         store: the store's URL.
         options: of every command, for `serve` and `worker`.
     """
 
-    def __init__(self, process, directory, store, options):
-        self._process, self._log = process, directory / "log"
+    def __init__(self, opened, directory, store, options):
+        self._opened, self._log = opened, directory / "log"
         self.store, self._options = store, options
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        # Bound for good, though nobody listens at it: nobody else is given the port between one life and the next.
+        held = opened.enter_context(socket.socket())
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        self.port = held.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
 
     @property
@@ -80,20 +81,13 @@ class Fleet:
 
     def run(self, *arguments, **limits):
         """Start any command on the store; `largest` is how many bytes a file may have."""
-        told = [*map(str, arguments), "--store", self.store]
-        return Member(self, self.ask(run=told, log=str(self._log), **limits), told)
-
-    def ask(self, **what):
-        """Have the nursery do something; return its answer."""
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        with self._log.open("ab") as log:
+            command = started(*arguments, "--store", self.store, stdout=log, stderr=log, **limits)
+            return Member(self, self._opened.enter_context(command))
 
 
 @contextmanager
 def fleet(directory, store, *options):
     """Have a fleet; whoever of it still runs at the end is killed."""
-    command = [sys.executable, NURSERY]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Fleet(process, directory, store, options)
-        # Its input ends with this block, and it with that.
+    with ExitStack() as opened:
+        yield Fleet(opened, directory, store, options)

@@ -100,8 +100,7 @@ async def test_an_upgrade_that_is_killed_is_done_by_the_next(tmp_path, empty):
         for _ in range(8):
             upgrade = ships.run("migrate")
             await asyncio.sleep(chance.uniform(0, 0.3))
-            ended = ships.ask(end=upgrade.pid, by=signal.SIGKILL)
-            assert ended in {0, -signal.SIGKILL}, ships.told
+            assert upgrade.end(signal.SIGKILL) in {0, -signal.SIGKILL}, ships.told
     await migrate_store(store)
     assert await migrate_store(store) == []
     async with opened(store) as looked_at:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 
@@ -16,7 +15,7 @@ from comity.service.submit import read, to_deliver
 from comity.service.vault import KeyMissing, Vault
 from comity.store.records import Claim, NewDelivery
 from comity.testing.upstream import Upstream
-from tests.service.running import LIMIT, LOOPBACK, Bench, bench
+from tests.service.running import LOOPBACK, Bench, bench
 
 OLD, NEW = os.urandom(32), os.urandom(32)
 SECRET = "hunter2-of-the-headers"
@@ -37,14 +36,6 @@ def claimed(new, **changes):
     nothing = dict.fromkeys(Claim.__struct_fields__, 0)
     same = {name: getattr(new, name) for name in Claim.__struct_fields__ if hasattr(new, name)}
     return Claim(**nothing | same | changes)
-
-
-async def put_off(store, before):
-    """Return a delivery when it was given back, of which the store tells nobody."""
-    async with asyncio.timeout(LIMIT):
-        while (found := await store.get(before.id)).due_at <= before.due_at:
-            pass
-    return found
 
 
 @pytest.fixture
@@ -204,10 +195,9 @@ async def test_without_its_key_a_delivery_waits_and_is_delivered_when_it_is_ther
     """A wrong configuration loses nothing."""
     new = [stored(Vault([OLD]), url=f"{work.upstream.url}/ok/{n}", idempotencyKey=str(n)) for n in range(2)]
     made = [each.id for each in await work.store.submit(new)]
-    begun = [await work.store.get(each) for each in made]
     async with work.service(vault=Vault([NEW])):
-        for before in begun:
-            waiting = await put_off(work.store, before)
+        for each in made:
+            waiting = await work.put_off(each)
             assert (waiting.state, waiting.attempts) == ("pending", 0)
         await work.end(await work.submit("/ok/other"))
     assert caplog.text.count(f"sealed with the key {Vault([OLD]).ids[0]}, which is not configured") == 1

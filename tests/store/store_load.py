@@ -9,7 +9,7 @@ from comity.errors import LeaseLost, StoreError
 from comity.testing.conformance.stage import AGAIN, OK, everything, new, worker
 
 
-class Load:
+class Insistent:
     """Submits and delivers without end, and calls again whenever a call fails; knows what it was told."""
 
     def __init__(self, store):
@@ -60,7 +60,7 @@ class Load:
 @asynccontextmanager
 async def loaded(store):
     """Have load for the length of a block; what it has under way is brought to its end."""
-    load = Load(store)
+    load = Insistent(store)
     async with asyncio.TaskGroup() as group:
         group.create_task(load.working())
         for number in range(4):
