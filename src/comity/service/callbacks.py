@@ -32,11 +32,10 @@ class Callbacks:
 
     Args:
         store: where both are.
-        signed: there are secrets to sign with. Without any nothing is submitted, and whoever asked for it is told of in the log.
     """
 
-    def __init__(self, store: Store, *, signed: bool = True) -> None:
-        self._store, self._signed = store, signed
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -49,12 +48,17 @@ class Callbacks:
                 found = [await self._callback(event) for event in page]
                 new = [callback for callback in found if callback is not None]
                 if new:
-                    await self._store.submit(new)
+                    await self._submit(new)
                 last = page[-1].seq if page else seen
                 seen = last if full else max(last, newest)  # those in between were no ends
                 if new or seen - marked >= _PAGE:
                     await self._store.mark(_READER, seen)
                     marked = seen
+
+    async def _submit(self, new: list[NewDelivery]) -> None:
+        for callback, done in zip(new, await self._store.submit(new), strict=True):
+            if done.outcome == "conflict":  # from before such keys were refused
+                log.error("%s is not sent: %s was submitted under this key", callback.idempotency_key, done.id)
 
     async def _callback(self, event: Event) -> NewDelivery | None:
         """Return what to submit on an end; None when nobody asked for it."""
@@ -64,9 +68,6 @@ class Callbacks:
         try:
             url = Terms.read(delivery.options).callback_url
             if url is None:
-                return None
-            if not self._signed:
-                log.error("%s asks for a callback, and there is no secret to sign it with", delivery.id)
                 return None
             origin = parse(url).origin
         except (StoreError, InvalidRequest) as error:  # checked when it was submitted

@@ -18,6 +18,7 @@ from comity.service.capture import KEPT
 from comity.service.disabler import Disabler
 from comity.service.errand import PATIENCE, Setting
 from comity.service.guard import Guard
+from comity.service.log import log
 from comity.service.pruner import Pruner
 from comity.service.rescuer import Rescuer
 from comity.service.scheduler import Scheduler
@@ -38,7 +39,7 @@ class Service:
     Args:
         store: where deliveries are; it stays open.
         guard: whom deliveries may reach; None refuses all but the public internet.
-        secrets: of the signatures, the newest first; without any no callback is sent, which the log tells of each.
+        secrets: of the signatures, the newest first; without any callbacks are left to a service that has some.
         vault: opens what was sealed when it was taken in; None has no key.
         worker: how it works.
         timeout: how long an attempt may take, unless the delivery says so.
@@ -101,8 +102,11 @@ class Service:
             "rescuer": Rescuer(store, every=options.lease / 6 / NS).run,
             "pruner": Pruner(store, retention).run,
             "scheduler": Scheduler(store).run,
-            "callbacks": Callbacks(store, signed=signer is not None).run,
         }
+        if signer is None:  # to read on unsigned would put them behind whoever signs
+            log.info("callbacks are left to processes that have COMITY_CALLBACK_SECRETS")
+        else:
+            self._upkeep["callbacks"] = Callbacks(store).run
         if disable_after is not None:
             self._upkeep["disabler"] = Disabler(store, disable_after).run
 
