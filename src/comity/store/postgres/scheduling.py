@@ -9,7 +9,7 @@ from comity.errors import OptionsError
 from comity.store.lane_rules import astray
 from comity.store.postgres.change import Change
 from comity.store.postgres.reading import is_id
-from comity.store.postgres.submitting import Made, lanes_for, ways
+from comity.store.postgres.submitting import Made, planned
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import EventKind
 from comity.store.row import Row
@@ -107,8 +107,8 @@ async def _advance(transaction: Transaction, runs: Sequence[NextRun]) -> int | O
     rows = await transaction.db.fetch(text, [run.schedule for run in runs])
     found = {each.id: each for each in map(schedule_of, rows)}
     deliveries = [each.run for each in found.values()]
-    lanes = await lanes_for(transaction, [deliveries])
-    if error := astray(deliveries, ways(lanes)):
+    lanes = await planned(transaction, [deliveries])
+    if error := astray(deliveries, lanes):
         return error
     made = Made(transaction, lanes)
     advanced: list[tuple[object, ...]] = []

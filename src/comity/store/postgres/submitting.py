@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from asyncpg import SerializationError
+
 from comity.store.known import LaneRef, Way
 from comity.store.lane_rules import astray
 from comity.store.postgres.transaction import Transaction, columns
@@ -45,9 +47,8 @@ SELECT v.id, v.template, v.cron, v.zone, v.overlap, v.within, v.at, v.at, v.late
 async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Submitted]]:
     """Store what each call brings; a call that cannot be stored as a whole is refused as a whole."""
     deliveries = [[each.run if isinstance(each, NewSchedule) else each for each in new] for new, _ in calls]
-    lanes = await lanes_for(transaction, deliveries)
-    known = ways(lanes)
-    errors = [astray(each, known) for each in deliveries]
+    lanes = await planned(transaction, deliveries)
+    errors = [astray(each, lanes) for each in deliveries]
     # Ids rise in the order in which deliveries came, which is how an ordered lane sends them.
     numbered = [[(each, transaction.ids.new(transaction.now)) for each in new] for new, _ in calls]
     sound = [each for new, error in zip(numbered, errors, strict=True) if not error for each in new]
@@ -66,70 +67,84 @@ async def submit(transaction: Transaction, calls: list[Call]) -> Results[list[Su
     return results
 
 
-async def lanes_for(transaction: Transaction, calls: Sequence[Sequence[NewDelivery]]) -> dict[str, LaneRef]:
-    """Return the lanes of all calls that can be stored, made when there are none."""
-    known = await transaction.lanes(each.lane_key for call in calls for each in call)
-    lanes = ways(known)
+async def planned(transaction: Transaction, calls: Sequence[Sequence[NewDelivery]]) -> dict[str, Way]:
+    """Return the lanes of all calls that can be stored, as they are, or else as they would be made."""
+    lanes = _ways(await transaction.lanes(each.lane_key for call in calls for each in call))
     for call in calls:
         if not astray(call, lanes):
             for each in call:
                 lanes.setdefault(each.lane_key, Way(each.origin, each.ordered))
-    missing = {key: way for key, way in lanes.items() if key not in known}
-    if not missing:
-        return known
-    await transaction.make_lanes(missing)
-    return await transaction.lanes(lanes)
-
-
-def ways(lanes: dict[str, LaneRef]) -> dict[str, Way]:
-    """Return how lanes are."""
-    return {key: lane.way for key, lane in lanes.items()}
+    return lanes
 
 
 class Made:
-    """The deliveries and schedules of one commit.
+    """The deliveries and schedules of one commit, and the lanes that there were none of.
 
     Args:
         transaction: where.
-        lanes: by name.
+        lanes: as they were planned.
     """
 
-    def __init__(self, transaction: Transaction, lanes: dict[str, LaneRef]) -> None:
-        self._transaction, self._lanes = transaction, lanes
-        self._rows: list[tuple[object, ...]] = []
-        self._schedules: list[tuple[object, ...]] = []
+    def __init__(self, transaction: Transaction, lanes: dict[str, Way]) -> None:
+        self._transaction, self._planned = transaction, lanes
+        self._deliveries: list[tuple[NewDelivery, str, str | None]] = []
+        self._schedules: list[tuple[NewSchedule, str, str]] = []
 
     def delivery(self, new: NewDelivery, number: str | None = None, schedule: str | None = None) -> str:
         """Make a delivery; return its id."""
-        transaction = self._transaction
-        number = number or transaction.ids.new(transaction.now)
-        lane = self._lanes[new.lane_key]
-        phase, due_at, rank = born(transaction, number, new, lane.id)
-        self._rows.append(
-            (
-                number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, due_at,
-                new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule, lane.ordered,
-            )
-        )  # fmt: skip
+        number = number or self._transaction.ids.new(self._transaction.now)
+        self._deliveries.append((new, number, schedule))
         return number
 
     def schedule(self, new: NewSchedule, schedule: str, number: str | None) -> str:
         """Make a schedule and its first run; return the id of that."""
         number = self.delivery(run_of(schedule, new.run, new.first_at, new.within), number, schedule)
-        self._schedules.append(
-            (schedule, new.template, new.cron, new.zone, new.overlap, new.within, new.first_at, number)
-        )
-        lane = self._lanes[new.run.lane_key].id
-        self._transaction.event("schedule.created", lane=lane, delivery=number, note=schedule)
+        self._schedules.append((new, schedule, number))
         return number
 
     async def save(self) -> None:
-        """Write them."""
-        db, now = self._transaction.db, self._transaction.now
-        if self._rows:
-            await db.execute(_INSERT, now, self._rows)
-        if self._schedules:
-            await db.execute(_SCHEDULE, now, *columns(self._schedules))
+        """Write them.
+
+        Raises:
+            SerializationError: another transaction made a lane otherwise meanwhile; the same again finds it.
+        """
+        if not self._deliveries:
+            return
+        transaction, lanes = self._transaction, await self._lanes()
+        rows = [self._row(lanes[made[0].lane_key], *made) for made in self._deliveries]
+        await transaction.db.execute(_INSERT, transaction.now, rows)
+        if not self._schedules:
+            return
+        for new, schedule, number in self._schedules:
+            lane = lanes[new.run.lane_key].id
+            transaction.event("schedule.created", lane=lane, delivery=number, note=schedule)
+        schedules = [
+            (schedule, new.template, new.cron, new.zone, new.overlap, new.within, new.first_at, number)
+            for new, schedule, number in self._schedules
+        ]
+        await transaction.db.execute(_SCHEDULE, transaction.now, *columns(schedules))
+
+    async def _lanes(self) -> dict[str, LaneRef]:
+        """Return their lanes, made where there are none: what is refused, or was submitted before, needs none."""
+        wanted = {new.lane_key: self._planned[new.lane_key] for new, _, _ in self._deliveries}
+        lanes = await self._transaction.lanes(wanted)
+        if missing := {key: way for key, way in wanted.items() if key not in lanes}:
+            await self._transaction.make_lanes(missing)
+            lanes = await self._transaction.lanes(wanted)
+        if _ways(lanes) != wanted:
+            raise SerializationError("another transaction made a lane of this name")
+        return lanes
+
+    def _row(self, lane: LaneRef, new: NewDelivery, number: str, schedule: str | None) -> tuple[object, ...]:
+        phase, due_at, rank = born(self._transaction, number, new, lane.id)
+        return (
+            number, lane.id, phase, new.method, new.url, new.priority, rank, new.mode, new.idempotency_key, due_at,
+            new.deadline, new.max_attempts, new.options, new.headers, new.body, schedule, lane.ordered,
+        )  # fmt: skip
+
+
+def _ways(lanes: dict[str, LaneRef]) -> dict[str, Way]:
+    return {key: lane.way for key, lane in lanes.items()}
 
 
 async def _before(transaction: Transaction, new: Sequence[tuple[NewDelivery | NewSchedule, str]]) -> dict[str, Any]:

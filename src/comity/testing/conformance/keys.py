@@ -6,7 +6,7 @@ import asyncio
 
 from comity.policy.units import NS
 from comity.store.records import Retention
-from comity.testing.conformance.stage import Stage, everything, new, send, submit, worker
+from comity.testing.conformance.stage import ORIGIN, Stage, everything, new, send, submit, worker
 
 
 class Keys:
@@ -80,6 +80,18 @@ class Keys:
             assert found[0].id == first.id
             (made,) = await store.submit([new(4, idempotency_key="other")], 2)
             assert made.outcome == "created"
+
+    async def test_what_is_refused_or_was_submitted_before_makes_no_lane(self, stage: Stage) -> None:
+        """A client that tries again and again while there is no room would leave one for each new host."""
+        async with stage.opened() as store:
+            first = new(1, idempotency_key="key")
+            await store.submit([first])
+            again = new(1, idempotency_key="key", lane="again", fingerprints=(first.fingerprint,))
+            other = new(2, idempotency_key="key", lane="other")
+            found = await store.submit([again, other, new(3, origin="https://other:443"), new(4, lane="full")], 1)
+            assert [each.outcome for each in found] == ["replayed", "conflict", "full", "full"]
+            assert [lane.key for lane in await store.lanes()] == [ORIGIN]
+            assert [origin.name for origin in await store.origins()] == [ORIGIN]
 
     async def test_a_key_outlives_its_delivery_and_has_an_age_of_its_own(self, stage: Stage) -> None:
         """Until it is pruned it says what it stood for."""
