@@ -328,6 +328,19 @@ async def test_what_another_transaction_stood_in_the_way_of_is_done_again(postgr
     assert len(await everything(store)) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"), [("53100", "full"), ("25006", "denied"), ("42501", "denied"), ("42P01", "schema")]
+)
+async def test_what_keeps_the_whole_store_from_writing_is_not_tried_with_each_call(postgres_stage, code, reason):
+    """A full disk, a standby: 60 calls would cost more than 100 transactions."""
+    store = await postgres_stage.open()
+    await failing(postgres_stage, f"PERFORM nextval('turns'); RAISE 'no' USING ERRCODE = '{code}'")
+    found = await asyncio.gather(*(submit(store) for _ in range(60)), return_exceptions=True)
+    assert [each.reason for each in found] == [reason] * 60
+    ((tries,),) = await postgres_stage.sql("SELECT last_value FROM turns")
+    assert tries < 20
+
+
 async def test_a_connection_that_is_lost_during_the_commit_leaves_a_doubt_and_says_so(postgres_stage):
     store = await postgres_stage.open()
     await failing(postgres_stage, "IF nextval('turns') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF")

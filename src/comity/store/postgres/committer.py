@@ -2,7 +2,8 @@
 
 Calls of one kind are carried out together, whatever order they came in: those that wait together were made together. A
 statement that fails undoes the transaction; its halves are then tried apart, and theirs, so that none fails for another's
-fault. What was undone for the sake of another transaction, or because the connection was lost before the commit, is done again.
+fault. Where the whole store takes nothing, as with a full disk, all fail at once. What was undone for the sake of another
+transaction, or because the connection was lost before the commit, is done again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from comity.errors import StoreError
 from comity.store.ids import Ids
 from comity.store.known import Known
 from comity.store.postgres.connecting import Place
-from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, fault
+from comity.store.postgres.faults import AGAIN, BROKEN, DRIVER, WHOLE, fault
 from comity.store.postgres.transaction import Transaction
 from comity.store.sums import Results
 from comity.store.work import Work, by_handler
@@ -112,8 +113,8 @@ class Committer:
                     await self._db.execute("ROLLBACK")
                 if isinstance(error, AGAIN) and tries < _TRIES:
                     continue
-                if len(works) == 1:
-                    return [_told_as(error)]
+                if len(works) == 1 or isinstance(error, WHOLE):
+                    return [_told_as(error)] * len(works)
                 half = len(works) // 2
                 return [*await self.commit(works[:half]), *await self.commit(works[half:])]
 

@@ -21,6 +21,15 @@ CLOSING = (asyncpg.InternalClientError, asyncpg.OperatorInterventionError)
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Undone by the database for the sake of another transaction: the same again may well succeed."""
 
+WHOLE = (
+    asyncpg.DiskFullError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+)
+"""The store takes nothing of this kind from anybody: whatever else was to be written with it fails for the same reason."""
+
 _REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], StoreReason, str], ...] = (
     (asyncpg.DiskFullError, "full", "the database's disk is full: nothing of this was stored; make room and try again"),
     (
