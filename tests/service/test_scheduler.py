@@ -143,6 +143,25 @@ async def test_a_schedule_whose_zone_is_unknown_here_holds_no_other_up_and_is_to
     assert caplog.text.count(f"the schedule {lost} stands still") == 1
 
 
+async def test_more_than_a_page_of_schedules_that_stand_still_hold_no_other_up(stage, store):
+    await set_to(stage, store, "2026-05-01T12:00")
+    run = NewDelivery(origin=ORIGIN, method="POST", url=ORIGIN + "/")
+    await store.submit(
+        [NewSchedule(run=run, cron="* * * * *", zone="Atlantis/Poseidonis", first_at=1) for _ in range(501)]
+    )
+    other = await start(store)
+    await Scheduler(store).round()
+    assert len(await times(store, other)) == 2
+
+
+async def test_one_schedule_can_be_made_to_go_on_alone_if_it_is_due(stage, store):
+    await set_to(stage, store, "2026-05-01T12:00")
+    one, other = await start(store), await start(store)
+    for _ in range(2):
+        await Scheduler(store).make(one)
+        assert [len(await times(store, each)) for each in (one, other)] == [2, 1]
+
+
 class Astray:
     """A store in which the lane of one schedule leads elsewhere by now."""
 

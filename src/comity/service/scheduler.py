@@ -16,7 +16,7 @@ from comity.policy.units import NS
 from comity.service.log import log
 from comity.service.schedule import next_run
 from comity.store.base import Store
-from comity.store.schedules import NextRun, Schedule
+from comity.store.schedules import DueSince, NextRun, Schedule
 
 _MOST = 500
 
@@ -46,14 +46,20 @@ class Scheduler:
 
     async def round(self) -> float:
         """Make every run that is due by now; return in how many seconds to look again, without news."""
+        after: DueSince | None = None
         while True:
-            due = await self._store.due_schedules(_MOST)
-            made = await self._go_on(due.schedules) if due.schedules else 0
-            if len(due.schedules) < _MOST or not made:
+            due = await self._store.due_schedules(_MOST, after=after)
+            await self._go_on(due.schedules)
+            after = due.last
+            if after is None:
                 return self._every if due.next_in is None else min(self._every, due.next_in / NS)
 
-    async def _go_on(self, schedules: Sequence[Schedule]) -> int:
-        """Make the next run of each; return how many were made."""
+    async def make(self, schedule: str) -> None:
+        """Make the next run of one schedule, if that is due."""
+        await self._go_on((await self._store.due_schedules(1, of=schedule)).schedules)
+
+    async def _go_on(self, schedules: Sequence[Schedule]) -> None:
+        """Make the next run of each."""
         now = await self._store.now()
         runs: list[NextRun] = []
         for each in schedules:
@@ -61,14 +67,16 @@ class Scheduler:
                 runs.append(next_run(each, now))
             except OptionsError as error:
                 self._tell(each, error)
+        if not runs:
+            return
         try:
-            return await self._store.advance(runs)
+            await self._store.advance(runs)
         except OptionsError as error:
             if len(schedules) == 1:
                 self._tell(schedules[0], error)
-                return 0
-        # One of them is at fault, and holds no other up.
-        return sum([await self._go_on([each]) for each in schedules])
+                return
+            for each in schedules:  # one of them is at fault, and holds no other up
+                await self._go_on([each])
 
     def _tell(self, of: Schedule, error: OptionsError) -> None:
         """Log why a run cannot be made, once."""

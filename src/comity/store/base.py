@@ -44,7 +44,7 @@ from comity.store.records import (
     Start,
     Submitted,
 )
-from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
+from comity.store.schedules import DueSchedules, DueSince, NewSchedule, NextRun, Schedule
 from comity.store.transitions import Step
 
 AGEING = 60_000_000_000
@@ -201,8 +201,16 @@ class Store(Protocol):
 
     # Schedules
 
-    async def due_schedules(self, most: int = 500) -> DueSchedules:
-        """Return up to `most` schedules whose next run is to be made, the one that waits longest first."""
+    async def due_schedules(
+        self, most: int = 500, *, after: DueSince | None = None, of: str | None = None
+    ) -> DueSchedules:
+        """Return up to `most` schedules whose next run is to be made, the one that waits longest first.
+
+        Args:
+            most: how many.
+            after: where the page before ended.
+            of: of this schedule alone, if it is among them.
+        """
 
     async def advance(self, runs: Sequence[NextRun]) -> int:
         """Make runs, each if its schedule is not paused and its `next_at` is `before`; return how many were made.

@@ -92,11 +92,24 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Schedule {self.id} {self.cron!r} in {self.zone}>"
 
 
+DueSince = tuple[int, str]
+"""Where a schedule stands among those that are due: since when, ns since the epoch, and its id."""
+
+BEFORE_ALL: DueSince = (-1, "")
+
+
 class DueSchedules(msgspec.Struct, frozen=True, kw_only=True):
-    """Schedules whose next run is to be made now, and in how many ns the time of the next of the others comes (None: of none)."""
+    """Schedules whose next run is to be made now.
+
+    Args:
+        schedules: they.
+        next_in: in how many ns the time of the next of the others comes; None: of none.
+        last: where this page ends, when there may be more.
+    """
 
     schedules: Sequence[Schedule]
     next_in: int | None
+    last: DueSince | None = None
 
 
 class NextRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -122,6 +135,12 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
         latest=latest,
         created_at=created_at,
     )
+
+
+def due_page(rows: Sequence[Sequence[Any]], most: int, next_in: int | None) -> DueSchedules:
+    """Return a page of rows that have `due_at` behind the columns of a schedule."""
+    last = (rows[-1][-1], rows[-1][0]) if len(rows) == most else None
+    return DueSchedules(schedules=[schedule_of(row[:-1]) for row in rows], next_in=next_in, last=last)
 
 
 def run_of(schedule: str, template: NewDelivery, at: int, within: int | None) -> NewDelivery:

@@ -40,9 +40,9 @@ async def show(request: Request) -> Response:
 async def change(request: Request) -> Response:
     """Pause or resume a schedule."""
     store, paused = shared_of(request).store, decoded(await content(request), ScheduleChange).paused
-    _known(await store.change_schedule(request.path_params["id"], paused=paused))
+    changed = _known(await store.change_schedule(request.path_params["id"], paused=paused))
     if not paused:
-        await Scheduler(store).round()  # so that the answer tells when its next run is due
+        await Scheduler(store).make(changed.id)  # so that the answer tells when its next run is due
     return await show(request)
 
 

@@ -13,17 +13,18 @@ from comity.store.postgres.submitting import Made, planned
 from comity.store.postgres.transaction import Transaction, columns
 from comity.store.records import EventKind
 from comity.store.row import Row
-from comity.store.schedules import DueSchedules, NextRun, Schedule, run_of, schedule_of
+from comity.store.schedules import BEFORE_ALL, DueSchedules, DueSince, NextRun, Schedule, due_page, run_of, schedule_of
 from comity.store.sums import Results
 
-_SCHEDULE = """
-SELECT s.id::text, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest::text, s.created_at
-FROM schedules s
-"""
+_COLUMNS = (
+    "s.id::text, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest::text, s.created_at"
+)
+_SCHEDULE = f"SELECT {_COLUMNS} FROM schedules s"  # noqa: S608 - names of ours
 _DUE = f"""
-{_SCHEDULE} LEFT JOIN deliveries d ON d.id = s.latest
-WHERE NOT s.paused AND s.due_at <= $1 AND (s.overlap = 'allow' OR d.id IS NULL OR d.phase = 0) ORDER BY s.due_at, s.id LIMIT $2
-"""
+SELECT {_COLUMNS}, s.due_at FROM schedules s LEFT JOIN deliveries d ON d.id = s.latest
+WHERE NOT s.paused AND s.due_at <= $1 AND (s.overlap = 'allow' OR d.id IS NULL OR d.phase = 0)
+    AND (s.due_at, s.id) > ($2, $3::uuid) AND ($4::uuid IS NULL OR s.id = $4) ORDER BY s.due_at, s.id LIMIT $5
+"""  # noqa: S608 - names of ours
 _NEXT_DUE = "SELECT min(due_at) FROM schedules WHERE NOT paused AND due_at > $1"
 _ADVANCED = """
 UPDATE schedules s SET next_at = v.at, due_at = v.at, latest = v.latest
@@ -81,11 +82,12 @@ async def wait_no_more(transaction: Transaction, rows: Iterable[Row]) -> None:
 # Reading: each takes a connection, so the writer uses some inside its transactions too.
 
 
-async def due(db: Any, now: int, most: int) -> DueSchedules:
+async def due(db: Any, now: int, most: int, after: DueSince | None, of: str | None) -> DueSchedules:
     """Return the schedules whose next run is to be made."""
-    found = [schedule_of(row) for row in await db.fetch(_DUE, now, most)]
+    at, number = after or (BEFORE_ALL[0], _FIRST)
+    rows = await db.fetch(_DUE, now, at, number, of, most)
     later = await db.fetchval(_NEXT_DUE, now)
-    return DueSchedules(schedules=found, next_in=None if later is None else later - now)
+    return due_page(rows, most, None if later is None else later - now)
 
 
 async def one(db: Any, number: str) -> Schedule | None:

@@ -66,7 +66,7 @@ from comity.store.records import (
     Start,
     Submitted,
 )
-from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
+from comity.store.schedules import DueSchedules, DueSince, NewSchedule, NextRun, Schedule
 from comity.store.transitions import Step
 from comity.store.work import Work
 
@@ -245,8 +245,10 @@ class PostgresStore:
     async def disable(self, after: int, most: int = 500) -> list[Lane]:
         return await self._writer.do(origins.disable, (after, most))
 
-    async def due_schedules(self, most: int = 500) -> DueSchedules:
-        return await self._read(scheduling.due, await self.now(), most)
+    async def due_schedules(
+        self, most: int = 500, *, after: DueSince | None = None, of: str | None = None
+    ) -> DueSchedules:
+        return await self._read(scheduling.due, await self.now(), most, after, of)
 
     async def advance(self, runs: Sequence[NextRun]) -> int:
         return await self._writer.do(scheduling.advance, runs)

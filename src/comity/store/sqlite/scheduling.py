@@ -9,19 +9,19 @@ from comity.errors import OptionsError
 from comity.store.lane_rules import astray
 from comity.store.records import EventKind
 from comity.store.row import CLAIMED, READY, WAITING, Row
-from comity.store.schedules import DueSchedules, NextRun, Schedule, run_of, schedule_of
+from comity.store.schedules import BEFORE_ALL, DueSchedules, DueSince, NextRun, Schedule, due_page, run_of, schedule_of
 from comity.store.sqlite.change import Change
 from comity.store.sqlite.submitting import insert, lane_of, ways, write_payloads
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 
-_SCHEDULE = """
-SELECT s.id, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest, s.created_at FROM schedules s
-"""
+_COLUMNS = "s.id, s.template, s.cron, s.zone, s.overlap, s.within, s.paused, s.next_at, s.latest, s.created_at"
+_SCHEDULE = f"SELECT {_COLUMNS} FROM schedules s"  # noqa: S608 - names of ours
 _DUE = f"""
-{_SCHEDULE} LEFT JOIN deliveries d ON d.id = s.latest
-WHERE s.paused = 0 AND s.due_at <= ? AND (s.overlap = 'allow' OR d.id IS NULL OR d.phase = 0) ORDER BY s.due_at, s.id LIMIT ?
-"""
+SELECT {_COLUMNS}, s.due_at FROM schedules s LEFT JOIN deliveries d ON d.id = s.latest
+WHERE s.paused = 0 AND s.due_at <= ?1 AND (s.overlap = 'allow' OR d.id IS NULL OR d.phase = 0)
+    AND (s.due_at, s.id) > (?2, ?3) AND (?4 IS NULL OR s.id = ?4) ORDER BY s.due_at, s.id LIMIT ?5
+"""  # noqa: S608 - names of ours
 _NEXT_DUE = "SELECT min(due_at) FROM schedules WHERE paused = 0 AND due_at > ?"
 _ADVANCED = "UPDATE schedules SET next_at = ?1, due_at = ?1, latest = ?2 WHERE id = ?3"
 # The time that its pause took from a run is again to come: nothing before it, whose runs may have been sent early or cancelled.
@@ -74,11 +74,11 @@ def waits_no_more(transaction: Transaction, row: Row) -> None:
 # Reading: each takes a connection, so the writer uses some inside its transactions too.
 
 
-def due(db: sqlite3.Connection, now: int, most: int) -> DueSchedules:
+def due(db: sqlite3.Connection, now: int, most: int, after: DueSince | None, of: str | None) -> DueSchedules:
     """Return the schedules whose next run is to be made."""
-    found = [schedule_of(row) for row in db.execute(_DUE, (now, most))]
+    rows = db.execute(_DUE, (now, *(after or BEFORE_ALL), of, most)).fetchall()
     (later,) = db.execute(_NEXT_DUE, (now,)).fetchone()
-    return DueSchedules(schedules=found, next_in=None if later is None else later - now)
+    return due_page(rows, most, None if later is None else later - now)
 
 
 def one(db: sqlite3.Connection, number: str) -> Schedule | None:

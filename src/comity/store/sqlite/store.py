@@ -47,7 +47,7 @@ from comity.store.records import (
     Start,
     Submitted,
 )
-from comity.store.schedules import DueSchedules, NewSchedule, NextRun, Schedule
+from comity.store.schedules import DueSchedules, DueSince, NewSchedule, NextRun, Schedule
 from comity.store.sqlite import claims, leases, operating, origins, pruning, readers, reading, scheduling, submitting
 from comity.store.sqlite.claims import give_back
 from comity.store.sqlite.faults import translated
@@ -171,8 +171,10 @@ class SqliteStore:
     async def disable(self, after: int, most: int = 500) -> list[Lane]:
         return await self._writer.do(origins.disable, (after, most))
 
-    async def due_schedules(self, most: int = 500) -> DueSchedules:
-        return await self._read(scheduling.due, self._clock(), most)
+    async def due_schedules(
+        self, most: int = 500, *, after: DueSince | None = None, of: str | None = None
+    ) -> DueSchedules:
+        return await self._read(scheduling.due, self._clock(), most, after, of)
 
     async def advance(self, runs: Sequence[NextRun]) -> int:
         return await self._writer.do(scheduling.advance, runs)

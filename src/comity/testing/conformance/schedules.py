@@ -97,6 +97,23 @@ class Schedules:
             lease = await worker(store)
             assert [claim.id for claim in await claims(store, lease)] == [first.id]
 
+    async def test_what_is_due_comes_in_pages_or_by_id(self, stage: Stage) -> None:
+        """Each schedule once, the one that waits longest first."""
+        async with stage.opened() as store:
+            made = []
+            for _ in range(5):
+                made.append((await start(store)).schedule)
+                stage.advance(NS)
+            stage.advance(MINUTE)
+            found, after = [], None
+            while True:
+                page = await store.due_schedules(2, after=after)
+                found += [each.id for each in page.schedules]
+                if (after := page.last) is None:
+                    break
+            assert found == made
+            assert [each.id for each in (await store.due_schedules(of=made[3])).schedules] == [made[3]]
+
     async def test_the_run_of_a_time_is_made_once_whoever_makes_it(self, stage: Stage) -> None:
         """Also when all of them looked at the same moment."""
         async with stage.opened() as store:
