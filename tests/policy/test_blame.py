@@ -143,7 +143,7 @@ def test_who_waits_for_a_held_part_holds_up_nobody_and_expires_by_its_own_deadli
     well = come(limiter, 0, part="well")
     limiter.blame.succeeded("well", 1)
     limiter.release(first, 10)
-    assert limiter.owned(first, 10, LONGEST_GUESS) is None
+    assert limiter.blamed(first, 10, LONGEST_GUESS) is None
     assert limiter.admit(10).granted == [well]
     late = come(limiter, 10, part="ill", deadline=5 * S)
     assert not limiter.grant_at_once(late, 10)
@@ -160,7 +160,7 @@ def test_a_held_part_is_probed_by_one_and_all_go_when_that_is_answered():
     limiter.blame.succeeded("well", 1)
     first = run(limiter, 0, part="ill")
     limiter.release(first, 10)
-    limiter.owned(first, 10, S)
+    limiter.blamed(first, 10, S)
     others = [come(limiter, 10, part="ill") for _ in range(3)]
     gone = come(limiter, 10, part="ill")
     limiter.withdraw(gone, 10)
@@ -177,7 +177,7 @@ def test_a_second_part_that_was_refused_at_the_same_time_turns_the_hosts_trial_i
     tickets = [run(limiter, 0, part=part) for part in ("a", "b", "c")]
     for ticket, until, expected in zip(tickets, (40 * S, 50 * S, 60 * S), (10 + TRIAL, 50 * S, 50 * S), strict=True):
         limiter.release(ticket, 10)
-        hold = limiter.owned(ticket, 10, until)
+        hold = limiter.blamed(ticket, 10, until)
         limiter.refuse_until(ticket, 10, hold, refused=True, hinted=False, block=False)
         assert limiter.pause.until == expected
 
@@ -187,7 +187,7 @@ def test_who_lifts_a_pause_lets_held_parts_go_too():
     limiter.blame.succeeded("well", 1)
     first = run(limiter, 0, part="ill")
     limiter.release(first, 10)
-    limiter.owned(first, 10, 60 * S)
+    limiter.blamed(first, 10, 60 * S)
     others = [come(limiter, 10, part="ill") for _ in range(3)]
     limiter.pardon()
     assert limiter.admit(11).granted == others

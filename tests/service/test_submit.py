@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from comity.service.guard import Guard
-from comity.service.schedule import begun
+from comity.service.schedule import with_first_time
 from comity.service.submit import Refused, idempotency_key, read, to_deliver
 from comity.service.terms import Asked, Terms, camel
 from comity.service.vault import Vault
@@ -143,8 +143,8 @@ def test_with_cron_it_is_a_schedule_of_what_it_would_be_without():
 def test_when_a_schedule_begins_is_no_part_of_what_it_is():
     """The same submission is the same whenever it comes; any other is not."""
     new = stored(cron="0 0 * * *")
-    assert begun(new, 5).first_at == 86_400 * 10**9
-    assert begun(new, 5).fingerprint == new.fingerprint
+    assert with_first_time(new, 5).first_at == 86_400 * 10**9
+    assert with_first_time(new, 5).fingerprint == new.fingerprint
     others = [{"zone": "Asia/Tokyo"}, {"overlap": "skip"}, {"deadline": "1h"}, {"body": "x"}, {"cron": "1 0 * * *"}]
     found = {stored(**{"cron": "0 0 * * *"} | other).fingerprint for other in others}
     assert len(found | {new.fingerprint, new.run.fingerprint}) == len(others) + 2

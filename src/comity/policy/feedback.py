@@ -74,7 +74,7 @@ def _hold(limiter: HostLimiter, ticket: Ticket, outcome: Outcome, decision: Deci
     block = decision.block if isinstance(decision, GiveUp) else None
     until = max(now, pause or 0, block or 0)
     guessed = outcome.refused and outcome.retry_after is None
-    return limiter.owned(ticket, now, until) if guessed else until
+    return limiter.blamed(ticket, now, until) if guessed else until
 
 
 def _sample(limiter: HostLimiter, ticket: Ticket, ending: Ending, hint: int | None, now: int) -> None:

@@ -361,7 +361,7 @@ class HostLimiter(Line):
             self._expire(self.hold, State.BLOCKED)
         return new
 
-    def owned(self, ticket: Ticket, now: int, until: int) -> int | None:
+    def blamed(self, ticket: Ticket, now: int, until: int) -> int | None:
         """Note a refusal that names no time; return until when the host is to be held for it, ns.
 
         None: it is that of the ticket's part alone, which is held from now on; the host learns nothing from it.

@@ -269,11 +269,10 @@ class Errand:
         if part != claim.lane and origin.holds(part):
             patience = min(patience, _HELD_PATIENCE)
         deadline = None if claim.deadline is None else claim.deadline - self._shift
-        apart = rules.retry.refusals > 0
         so_far = rules.call(
-            attempts=claim.attempts if apart else claim.attempts + claim.refusals,
-            refusals=claim.refusals if apart else 0,
-            refusals_in_a_row=claim.refusals_in_a_row if apart else 0,
+            attempts=claim.attempts,
+            refusals=claim.refusals,
+            refusals_in_a_row=claim.refusals_in_a_row,
             deadline=deadline,
             started=claim.enqueued_at - self._shift,
         )

@@ -49,21 +49,19 @@ class Policies:
         """Their names, sorted."""
         return sorted(self._presets)
 
-    def fields(self, name: str | None) -> dict[str, Any]:
-        """Return what a policy says, by field; nothing for None.
+    def fields(self, name: str) -> dict[str, Any]:
+        """Return what a policy says, by field.
 
         Raises:
             OptionsError: there is none of that name.
         """
-        if name is None:
-            return {}
         if not self._presets:
             raise OptionsError("policy", name, reason="none is configured here, by a table [policies.NAME]")
         check_choice(name, "policy", self.names)
-        return said(self._presets[name])
+        return given_terms(self._presets[name])
 
 
-def said(of: msgspec.Struct) -> dict[str, Any]:
+def given_terms(of: msgspec.Struct) -> dict[str, Any]:
     """Return those of the fields that policies are about which something gives."""
     return {name: value for name in FIELDS if (value := getattr(of, name)) is not UNSET}
 

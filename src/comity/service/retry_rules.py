@@ -69,7 +69,7 @@ class RetryRules:
         deadline: int | None = None,
         started: int = 0,
     ) -> CallState:
-        """Return what a request has been through, from its row; see `CallState`. Times are ns since the epoch."""
+        """Return what a request has been through, from its row; see `CallState`. Times are ns on the caller's clock."""
         return CallState(
             attempts=attempts,
             refusals=refusals,

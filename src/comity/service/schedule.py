@@ -18,7 +18,7 @@ times = lru_cache(maxsize=1024)(Cron)
 """The times that an expression names in a zone."""
 
 
-def begun(new: NewDelivery | NewSchedule, now: int) -> NewDelivery | NewSchedule:
+def with_first_time(new: NewDelivery | NewSchedule, now: int) -> NewDelivery | NewSchedule:
     """Return what is submitted with its first time, when it is a schedule; `now` is the store's, ns."""
     return replace(new, first_at=times(new.cron, new.zone).next(now)) if isinstance(new, NewSchedule) else new
 

@@ -17,7 +17,7 @@ from comity.policy.dates import rfc3339
 from comity.policy.units import required, seconds
 from comity.service.fields import checked_fields
 from comity.service.guard import Guard
-from comity.service.policies import Policies, said
+from comity.service.policies import Policies, given_terms
 from comity.service.schedule import times
 from comity.service.terms import Asked, BackoffMs, MaxRetries, Strict4xx, Terms, TimeoutMs, camel
 from comity.service.vault import Vault
@@ -151,7 +151,7 @@ def to_deliver(
     address = _judged(given.url, "url", guard)
     if given.callback_url is not None:
         _judged(given.callback_url, "callbackUrl", guard)
-    asked = Asked(**said(given), callback_url=given.callback_url, policy=given.policy)
+    asked = Asked(**given_terms(given), callback_url=given.callback_url, policy=given.policy)
     _check_times(given)
     body = None if given.body is None else given.body.encode()
     new = NewDelivery(
@@ -177,7 +177,8 @@ def to_deliver(
 def _settled(new: NewDelivery, asked: Asked, given: Submission, policies: Policies) -> NewDelivery:
     """Return a delivery with all its terms: its own, then those of the policy that was asked for, then the defaults."""
     try:
-        terms = Terms(**asdict(asked) | policies.fields(given.policy) | said(given))
+        of_policy = {} if given.policy is None else policies.fields(given.policy)
+        terms = Terms(**asdict(asked) | of_policy | given_terms(given))
     except OptionsError as error:
         raise Refused(str(error), field="policy") from None
     # The fingerprint is of what was given: the same submission stays the same when policy or defaults have changed since.

@@ -14,7 +14,7 @@ from comity.service import submit
 from comity.service.guard import Guard
 from comity.service.log import Seldom
 from comity.service.policies import Policies
-from comity.service.schedule import begun
+from comity.service.schedule import with_first_time
 from comity.service.submit import Refused, Submission
 from comity.service.vault import Vault
 from comity.store.base import Store
@@ -86,7 +86,7 @@ class Shared:
         with self.storing.watched():
             if any(isinstance(each, NewSchedule) for each in new):
                 now = await self.store.now()
-                new = [begun(each, now) for each in new]
+                new = [with_first_time(each, now) for each in new]
             return await self.store.submit(new, await self.room.bound(len(new)))
 
 
