@@ -78,6 +78,8 @@ def test_the_same_submission_stays_the_same_when_its_policy_has_changed(vault):
     other = stored(policies(gentle=GENTLE, same=GENTLE), vault, **fields | {"policy": "same"})
     assert not other.is_as(before.fingerprint)
     assert not stored(policies(gentle=GENTLE), vault, **fields, maxRetries=8).is_as(before.fingerprint)
+    # The default, said aloud, is not what the policy has.
+    assert not stored(policies(gentle=GENTLE), vault, **fields, maxRetries=5).is_as(before.fingerprint)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,15 @@ def test_every_term_is_stored_and_none_that_was_not_given_is_in_the_fingerprint(
     assert new.fingerprint != stored("k", maxRetries=2).fingerprint
 
 
+def test_a_default_that_is_said_aloud_is_the_same_submission():
+    """Equal is enough: bytes and large numbers that were just read are never the very default."""
+    said = stored("k", maxRetries=5, backoffMs=1000, headers={}, strict4xx=False, priority=5)
+    assert said.fingerprint == stored("k").fingerprint
+    plain = {"origin": "https://api.example", "method": "POST", "url": "https://api.example/"}
+    fresh = NewDelivery(**plain, headers=bytes(bytearray(b"{}")), options=bytes(bytearray(b"{}")))
+    assert fresh.fingerprint == NewDelivery(**plain).fingerprint
+
+
 def test_everything_that_is_said_is_stored():
     new = stored(
         headers={"X-A": " 1 "}, body="é", maxRetries=2, backoffMs=500, strict4xx=True, timeoutMs=9, priority=0,

@@ -151,7 +151,8 @@ def to_deliver(
     address = _judged(given.url, "url", guard)
     if given.callback_url is not None:
         _judged(given.callback_url, "callbackUrl", guard)
-    asked = Asked(**given_terms(given), callback_url=given.callback_url, policy=given.policy)
+    aloud = given_terms(given)
+    asked = Asked(**aloud, callback_url=given.callback_url, policy=given.policy)
     _check_times(given)
     body = None if given.body is None else given.body.encode()
     new = NewDelivery(
@@ -162,7 +163,8 @@ def to_deliver(
         url=given.url,
         headers=_headers(given, body),
         body=body,
-        options=asked.stored(),
+        # Beside a policy a default that is said aloud is another wish than none.
+        options=asked.stored(() if given.policy is None else aloud),
         priority=given.priority,
         run_at=_instant(given.run_at, "runAt"),
         delay=0 if given.delay is None else _length(given.delay, "delay"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Annotated
 
 import msgspec
@@ -9,6 +10,7 @@ from msgspec import Meta
 
 from comity.errors import StoreError
 from comity.service.retry_rules import BACKOFF_MS, LEAST_BACKOFF_MS, MOST_BACKOFF_MS, MOST_RETRIES, RETRIES, RetryRules
+from comity.store.differing import differing
 from comity.store.records import Mode
 
 
@@ -90,5 +92,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
         )
 
 
-class Asked(Terms, frozen=True, kw_only=True, rename=camel, omit_defaults=True):
+class Asked(Terms, frozen=True, kw_only=True, rename=camel):
     """Terms as a submission said them: what it leaves to the defaults is no part of it, and so not of its fingerprint."""
+
+    def stored(self, said: Container[str] = ()) -> bytes:
+        """Return what differs from the defaults, and the fields in `said`."""
+        return msgspec.json.encode(differing(self, said))

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 import msgspec
 
 from comity.errors import OptionsError, Sent
+from comity.store.differing import differing
 
 State = Literal["pending", "retrying", "completed", "failed", "cancelled"]
 """pending: not sent yet.  retrying: sent, and to be sent again.  The other three are ends."""
@@ -84,7 +85,7 @@ class NewDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def fingerprint(self) -> bytes:
         """A digest of all that a second use of the key must have in common with the first."""
         # Of what differs from the defaults: a field that comes later changes none of what has no use for it.
-        return self.fingerprints[0] if self.fingerprints else sha256(msgspec.msgpack.encode(self)).digest()
+        return self.fingerprints[0] if self.fingerprints else sha256(msgspec.msgpack.encode(differing(self))).digest()
 
     def due(self, now: int) -> int:
         """Return when it is to be sent first, if it is handed in now."""
