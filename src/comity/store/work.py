@@ -6,7 +6,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
+
+from comity.errors import StoreError
 
 T = TypeVar("T")
 
@@ -67,7 +70,8 @@ class BaseWriter(ABC):
         except asyncio.CancelledError:
             # Done already, and the result is on its way to nobody; a future that was cancelled is seen to by `_tell`.
             if undo is not None and not future.cancelled() and future.exception() is None:
-                self._put(undo(future.result()))
+                with suppress(StoreError):  # closed: the lease runs out
+                    self._put(undo(future.result()))
             raise
 
     @abstractmethod
