@@ -15,8 +15,14 @@ DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientE
 BROKEN = (asyncpg.InternalClientError, TimeoutError)
 """The connection is of no more use: the server ended it a moment ago, which asyncpg has not seen yet, or does not answer."""
 
-CLOSING = (asyncpg.InternalClientError, asyncpg.OperatorInterventionError)
-"""The server ended the connection, or is about to, whether asyncpg has seen that or not."""
+LOST = (
+    asyncpg.InternalClientError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    ConnectionError,
+)
+"""The server ended the connection, or is about to, whether asyncpg has seen that or not; it did not fall silent."""
 
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Undone by the database for the sake of another transaction: the same again may well succeed."""

@@ -7,7 +7,7 @@ and hears of events.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -34,7 +34,7 @@ from comity.store.postgres import (
 from comity.store.postgres.claims import give_back
 from comity.store.postgres.committer import NOW, Handler, Rules
 from comity.store.postgres.connecting import PATIENCE, Place
-from comity.store.postgres.faults import BROKEN, CLOSING, DRIVER, translated
+from comity.store.postgres.faults import BROKEN, DRIVER, LOST, translated
 from comity.store.postgres.migrations import check_schema
 from comity.store.postgres.news import News
 from comity.store.postgres.origins import disown
@@ -341,24 +341,20 @@ class PostgresStore:
         if self._closed:
             raise StoreError("the store is closed", reason="closed")
         with translated():
-            async with self._reader() as db:
-                try:
-                    return await read(db, *args, **named)
-                except DRIVER as error:
-                    if isinstance(error, TimeoutError) or not (db.is_closed() or isinstance(error, CLOSING)):
-                        raise
-                    db.terminate()
-            async with self._reader() as db:
-                return await read(db, *args, **named)
+            async with self._pool.acquire() as db:
+                with contextlib.suppress(*LOST):
+                    return await _asked(db, read, *args, **named)
+            async with self._pool.acquire() as db:
+                return await _asked(db, read, *args, **named)
 
-    @contextlib.asynccontextmanager
-    async def _reader(self) -> AsyncIterator[Any]:
-        async with self._pool.acquire() as db:
-            try:
-                yield db
-            except BROKEN:
-                db.terminate()
-                raise
+
+async def _asked(db: Any, read: Callable[Concatenate[Any, P], Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+    try:
+        return await read(db, *args, **named)
+    except (*BROKEN, *LOST):
+        with contextlib.suppress(asyncpg.InterfaceError):  # the pool has seen it before, and taken the connection back
+            db.terminate()
+        raise
 
 
 async def _now(db: Any) -> int:
