@@ -8,6 +8,7 @@ import pytest
 
 from comity.errors import OptionsError, StoreError
 from comity.policy.units import NS
+from comity.store.ids import floor
 from comity.store.records import Answer, Ended, Query
 from comity.testing.conformance.stage import (
     AGAIN,
@@ -205,7 +206,7 @@ class Reading:
         store = await stage.open()
         await store.close()
         await store.close()
-        for call in (store.submit([new()]), store.get("id"), store.counts()):
+        for call in (store.submit([new()]), store.get(floor(0)), store.counts()):
             with pytest.raises(StoreError, match="closed") as refused:
                 await call
             assert refused.value.reason == "closed"
