@@ -276,7 +276,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         name="callback_secrets", default=None, unit="whsec_...", group="worker", read=_text, several=True, secret=True,
-        text="What callbacks are signed with, the newest first; without it there are no callbacks.",
+        text="What callbacks and signed deliveries are signed with, the newest first; without it there are none.",
     ),
     Setting(
         name="lease", default="30s", unit="D", group="worker", read=_lease,

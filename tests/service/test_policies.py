@@ -91,7 +91,11 @@ def test_the_same_submission_stays_the_same_when_its_policy_has_changed(vault):
         ({"backoff_ms": 1}, "backoff_ms", "int >= 100"),
         ({"strict_4xx": 1}, "strict_4xx", "bool"),
         ({"timeout_ms": 0}, "timeout_ms", "int >= 1"),
-        ({"maxRetries": 8}, "maxRetries", "one of max_retries, backoff_ms, strict_4xx, timeout_ms; did you mean"),
+        (
+            {"maxRetries": 8},
+            "maxRetries",
+            "one of max_retries, backoff_ms, strict_4xx, timeout_ms, signed; did you mean",
+        ),
     ],
 )
 def test_a_mistake_names_file_policy_option_and_what_is_allowed(options, option, allowed):

@@ -204,6 +204,13 @@ def test_a_key_that_is_none_is_refused(value):
         idempotency_key(value)
 
 
+def test_what_is_to_be_signed_brings_no_signature_of_its_own():
+    with pytest.raises(Refused, match="Webhook-Id cannot be set beside signed") as refused:
+        stored(headers={"Webhook-Id": "1"}, signed=True)
+    assert refused.value.field == "headers"
+    assert Terms.read(stored(signed=True).options).signed
+
+
 @pytest.mark.parametrize("value", ["callback 5", '"callback 12"'])
 def test_a_key_that_a_callback_may_come_to_have_is_refused(value):
     """Whoever took it before would have had that callback taken for a repetition, and so lost."""

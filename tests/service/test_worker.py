@@ -211,6 +211,22 @@ async def test_an_end_is_told_by_a_signed_callback(work):
     assert Terms.read(callback.options).callback_url is None
 
 
+async def test_a_signed_delivery_is_signed_anew_at_each_attempt_under_one_id(work, caplog):
+    """A worker without the secrets leaves it to one that has them."""
+    secret = new_secret()
+    delivery = await work.submit("/flaky/a?fail=1", body=b"hello", terms={"signed": True, "backoff_ms": 650})
+    async with work.service():
+        await work.until(lambda: "COMITY_CALLBACK_SECRETS" in caplog.text)
+    await work.store.hasten(delivery)
+    async with work.service(secrets=[secret]):
+        assert (await work.end(delivery)).attempts == 2
+    first, second = (dict(each.headers) for each in work.upstream.log)
+    for headers in (first, second):
+        Signer([secret]).verify(headers, b"hello", now=await work.store.now())
+    assert first["webhook-id"] == second["webhook-id"] == delivery
+    assert first["webhook-timestamp"] != second["webhook-timestamp"]
+
+
 async def test_callbacks_are_submitted_once_however_often_the_service_starts(work):
     """A reader that begins anew goes on where it was."""
     deliveries = [await work.submit("/ok/1", terms={"callback_url": work.upstream.url + "/ok/told"}) for _ in range(3)]

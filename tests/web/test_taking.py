@@ -48,12 +48,15 @@ async def test_a_wrong_field_is_named_and_nothing_is_stored(api, fields, field):
 
 
 async def test_a_callback_that_nobody_could_sign_is_refused(tmp_path):
-    async with staged(tmp_path, calls_back=False) as api:
+    async with staged(tmp_path, signs=False) as api:
         fields = PLAIN | {"callbackUrl": "https://me.example/"}
         status, body, _ = await api.call("POST", "/requests", fields)
         assert (status, body["field"], "COMITY_CALLBACK_SECRETS" in body["detail"]) == (422, "callbackUrl", True)
         (line,) = await batch(api, [json.dumps(fields).encode()])
         assert (line["error"]["status"], line["error"]["field"]) == (422, "callbackUrl")
+        status, body, _ = await api.call("POST", "/requests", PLAIN | {"signed": True})
+        assert (status, body["field"], "COMITY_CALLBACK_SECRETS" in body["detail"]) == (422, "signed", True)
+        assert (await api.call("POST", "/requests", PLAIN | {"signed": False}))[0] == 201
 
 
 async def test_what_is_no_json_is_a_bad_request(api):

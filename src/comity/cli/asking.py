@@ -50,6 +50,9 @@ def submit(
     ordered: Annotated[
         bool, typer.Option("--ordered", help="Its lane has to be an ordered one, and is made so when it is new.")
     ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Sign each attempt by Standard Webhooks with the service's secrets.")
+    ] = False,
     delay: Annotated[str | None, typer.Option(metavar="D", help="Not before so long from now.")] = None,
     run_at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Not before this time, such as 2026-12-24T18:00:00Z.")
@@ -98,6 +101,7 @@ def submit(
             "max_retries": max_retries,
             "priority": priority,
             "ordered": ordered or None,
+            "signed": signed or None,
             "delay": delay,
             "run_at": run_at,
             "deadline": deadline,

@@ -126,7 +126,7 @@ async def _serve(settings: Mapping[str, Any]) -> None:
             policies=policies,
             vault=vault,
             tokens=tokens,
-            calls_back=bool(settings["callback_secrets"]),
+            signs=bool(settings["callback_secrets"]),
             max_body=settings["max_request"] or sys.maxsize,
             retention=_retention(settings),
         )

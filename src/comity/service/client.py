@@ -67,8 +67,8 @@ class AsyncServiceClient:
             idempotency_key: the same submission under the same key is stored once; None makes one, so that this may be sent
                 again when its answer got lost.
             fields: others of the API in snake_case: headers, body, policy, max_retries, backoff_ms, run_at, delay, deadline,
-                priority, lane, ordered, delivery, callback_url, strict_4xx, timeout_ms; cron, zone and overlap to have it delivered
-                again and again.
+                priority, lane, ordered, delivery, signed, callback_url, strict_4xx, timeout_ms; cron, zone and overlap to have
+                it delivered again and again.
 
         Returns:
             id, status and nextPollMs; with cron those of its first run, and schedule.

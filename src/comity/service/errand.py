@@ -98,7 +98,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         timeout: how long an attempt may take, unless the delivery says so.
         keep: bytes of an answer's body that are kept.
         patience: ns that a claim waits for its turn.
-        signer: signs callbacks; without it they wait for a worker that has one.
+        signer: signs callbacks and what asks for it; without it they wait for a worker that has one.
         vault: opens the secrets among the headers.
         seldom: for what would be said of each delivery.
     """
@@ -211,12 +211,13 @@ class Errand:
     async def _prepared(self) -> tuple[Request, RetryRules, Timeout] | Tell:
         """Return what the claim asks for, or, when it cannot be sent, what the store is to be told."""
         claim, setting = self.claim, self._setting
-        if self._is_callback and setting.signer is None:
-            return self._waits(CALLBACKS, "set COMITY_CALLBACK_SECRETS for this worker too")
         try:
             terms = Terms.read(claim.options)
+            signs = terms.signed or claim.lane.startswith(CALLBACKS)
+            if signs and setting.signer is None:
+                return self._waits(CALLBACKS, "set COMITY_CALLBACK_SECRETS for this worker too")
             limits = setting.timeout if terms.timeout_ms is None else Timeout.of(terms.timeout_ms / 1_000)
-            return self._request(), _rules(terms, claim.mode), limits
+            return self._request(setting.signer if signs else None), _rules(terms, claim.mode), limits
         except KeyMissing as missing:  # a wrong configuration loses nothing: it waits until that is put right
             return self._waits(missing.key, str(missing))
         except (OptionsError, InvalidRequest, StoreError) as error:
@@ -251,10 +252,10 @@ class Errand:
             log.warning("the attempt of %s could not begin: %s", self.claim.id, error)
         return self._back(wait)
 
-    def _request(self) -> Request:
-        claim, signer = self.claim, self._setting.signer
+    def _request(self, signer: Signer | None) -> Request:
+        claim = self.claim
         headers = list(self._setting.vault.open(claim).items())
-        if signer is not None and self._is_callback:
+        if signer is not None:
             at = self._clock.now() + self._shift
             headers += signer.headers(claim.id, at, claim.body or b"").items()
         # The key is the same over all attempts and replays, so that a receiver can tell a repetition from something new.
@@ -286,10 +287,6 @@ class Errand:
             part=part,
             so_far=so_far,
         )
-
-    @property
-    def _is_callback(self) -> bool:
-        return self.claim.lane.startswith(CALLBACKS)
 
     async def _turn(self) -> Turn | AbstractAsyncContextManager[None]:
         """Return what the lane lets it pass by."""

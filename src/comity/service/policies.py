@@ -1,4 +1,4 @@
-"""Policies: terms of retrying that stand under a name in the configuration, for submissions to ask for.
+"""Policies: terms of sending and retrying that stand under a name in the configuration, for submissions to ask for.
 
 What a policy says is read when a submission is taken in, and stored with it: a policy that is changed later changes
 nothing of what was accepted.
@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from comity.errors import OptionsError
 from comity.policy.naming import check_choice, check_names
-from comity.service.terms import BackoffMs, MaxRetries, Strict4xx, TimeoutMs
+from comity.service.terms import BackoffMs, MaxRetries, Signed, Strict4xx, TimeoutMs
 from comity.settings import Entry
 
 
@@ -25,6 +25,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     backoff_ms: BackoffMs | UnsetType = UNSET
     strict_4xx: Strict4xx | UnsetType = UNSET
     timeout_ms: TimeoutMs | UnsetType = UNSET
+    signed: Signed | UnsetType = UNSET
 
 
 FIELDS: tuple[str, ...] = Preset.__struct_fields__

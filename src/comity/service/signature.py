@@ -24,6 +24,9 @@ ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
 
+FIELDS = frozenset({ID, TIMESTAMP, SIGNATURE})
+"""The names of all three."""
+
 _PREFIX = "whsec_"
 _LEAST = 24
 _SECRET = f'"{_PREFIX}" and the base64 of at least {_LEAST} random bytes'

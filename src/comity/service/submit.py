@@ -19,7 +19,8 @@ from comity.service.fields import checked_fields
 from comity.service.guard import Guard
 from comity.service.policies import Policies, given_terms
 from comity.service.schedule import times
-from comity.service.terms import Asked, BackoffMs, MaxRetries, Strict4xx, Terms, TimeoutMs, camel
+from comity.service.signature import FIELDS as SIGNATURE
+from comity.service.terms import Asked, BackoffMs, MaxRetries, Signed, Strict4xx, Terms, TimeoutMs, camel
 from comity.service.vault import Vault
 from comity.store.records import LATEST, Mode, NewDelivery
 from comity.store.schedules import NewSchedule, Overlap
@@ -59,7 +60,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Annotated[
             str,
             Meta(
-                max_length=200, description="The name of a policy, which says the next four where they are not given."
+                max_length=200, description="The name of a policy, which says the next five where they are not given."
             ),
         ]
         | None
@@ -68,6 +69,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     backoff_ms: BackoffMs | UnsetType = UNSET
     strict_4xx: Strict4xx | UnsetType = UNSET
     timeout_ms: TimeoutMs | UnsetType | None = UNSET
+    signed: Signed | UnsetType = UNSET
     priority: Annotated[int, Meta(ge=0, le=9, description="0 goes first.")] = 5
     run_at: Annotated[str | None, Meta(description="Not before this time, RFC 3339 with its offset.")] = None
     delay: Annotated[
@@ -129,7 +131,13 @@ def read(text: bytes) -> Submission:
 
 
 def to_deliver(
-    given: Submission, guard: Guard, key: str | None = None, *, policies: Policies = _NONE, vault: Vault = _OPEN
+    given: Submission,
+    guard: Guard,
+    key: str | None = None,
+    *,
+    policies: Policies = _NONE,
+    vault: Vault = _OPEN,
+    signs: bool = True,
 ) -> NewDelivery | NewSchedule:
     """Return what is to be stored of a submission.
 
@@ -141,6 +149,7 @@ def to_deliver(
         key: the idempotency key that came beside it, already read.
         policies: those that it may ask for.
         vault: seals the secrets among its headers; by default they are stored as they came.
+        signs: there is a secret to sign with; without one nothing may ask for it.
 
     Raises:
         Refused: a field cannot be used; the error names it.
@@ -172,20 +181,31 @@ def to_deliver(
         mode=given.delivery,
         idempotency_key=key or own,
     )
-    sealed = vault.seal(_settled(new, asked, given, policies))
+    sealed = vault.seal(_settled(new, asked, given, policies, signs=signs))
     return sealed if given.cron is None else _schedule(given, given.cron, sealed)
 
 
-def _settled(new: NewDelivery, asked: Asked, given: Submission, policies: Policies) -> NewDelivery:
+def _settled(new: NewDelivery, asked: Asked, given: Submission, policies: Policies, *, signs: bool) -> NewDelivery:
     """Return a delivery with all its terms: its own, then those of the policy that was asked for, then the defaults."""
     try:
         of_policy = {} if given.policy is None else policies.fields(given.policy)
         terms = Terms(**asdict(asked) | of_policy | given_terms(given))
     except OptionsError as error:
         raise Refused(str(error), field="policy") from None
+    if terms.signed:
+        _check_signed(given, signs=signs)
     # The fingerprint is of what was given: the same submission stays the same when policy or defaults have changed since.
     fingerprints = (new.fingerprint,)
     return replace(new, options=terms.stored(), max_attempts=terms.max_retries + 1, fingerprints=fingerprints)
+
+
+def _check_signed(given: Submission, *, signs: bool) -> None:
+    if not signs:
+        hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave signed out"
+        raise Refused(f"this service has no secret to sign deliveries with: {hint}", field="signed")
+    for name in given.headers:
+        if name.lower() in SIGNATURE:
+            raise Refused(f"header {name} cannot be set beside signed, which sets it at each attempt", field="headers")
 
 
 def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | None:

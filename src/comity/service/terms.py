@@ -43,6 +43,13 @@ Strict4xx = Annotated[
         description="Let every 4xx be final; else 408, 425 and 429 are retried.", extra_json_schema={"default": False}
     ),
 ]
+Signed = Annotated[
+    bool,
+    Meta(
+        description="Sign each attempt as callbacks are, by Standard Webhooks with the service's own secrets.",
+        extra_json_schema={"default": False},
+    ),
+]
 TimeoutMs = Annotated[int, Meta(ge=1, le=86_400_000, description="The longest time of one attempt.")]
 
 
@@ -54,6 +61,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
     Args:
         max_retries, backoff_ms, strict_4xx: see `RetryRules`.
         timeout_ms: for one attempt; None leaves the worker's own.
+        signed: each attempt is signed as it is sent.
         callback_url: who is told of the end, or None.
         policy: the name of the policy that gave what the submission did not say itself, or None.
     """
@@ -62,6 +70,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, rename=camel):
     backoff_ms: int = BACKOFF_MS
     strict_4xx: bool = False
     timeout_ms: int | None = None
+    signed: bool = False
     callback_url: str | None = None
     policy: str | None = None
 

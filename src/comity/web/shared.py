@@ -37,7 +37,7 @@ class Shared:
     Args:
         store, guard, feed: see there; the feed is open.
         room: how much is taken in.
-        calls_back: there is a secret to sign callbacks with; without one nobody may ask for them.
+        signs: there is a secret to sign callbacks and deliveries with; without one nobody may ask for these.
         policies: those that submissions may ask for.
         vault: seals the secrets of what is taken in.
         tokens: who may do what; None where only this machine can connect.
@@ -54,7 +54,7 @@ class Shared:
     guard: Guard
     feed: Feed
     room: Room
-    calls_back: bool = True
+    signs: bool = True
     policies: Policies = field(default_factory=Policies)
     vault: Vault = field(default_factory=Vault)
     tokens: Tokens | None = None
@@ -76,10 +76,10 @@ class Shared:
         Raises:
             Refused: a field cannot be used.
         """
-        if given.callback_url is not None and not self.calls_back:
+        if given.callback_url is not None and not self.signs:
             hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave callbackUrl out"
             raise Refused(f"this service has no secret to sign callbacks with: {hint}", field="callbackUrl")
-        return submit.to_deliver(given, self.guard, key, policies=self.policies, vault=self.vault)
+        return submit.to_deliver(given, self.guard, key, policies=self.policies, vault=self.vault, signs=self.signs)
 
     async def submit(self, new: Sequence[NewDelivery | NewSchedule]) -> list[Submitted]:
         """Store what was submitted, as `Store.submit`, and remember whether that went well; schedules begin now."""
