@@ -51,6 +51,8 @@ def test_an_ordinary_name_is_not(name):
     [
         ("http://u:PW@h/x?page=2", "http://***@h/x?page=2"),
         ("http://u@h", "http://***@h"),
+        ("@daily", "@daily"),
+        ("@PW@h", "***@h"),
         ("http://h/x?api_key=1&x=1", "http://h/x?api_key=***&x=1"),
         ("http://h/x?x=1;token=1#access_token=9", "http://h/x?x=1;token=***#access_token=***"),
         ("/x?sig=a%2Fb&e=1%3A2", "/x?sig=***&e=1%3A2"),

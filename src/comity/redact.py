@@ -68,7 +68,7 @@ def url(text: str) -> str:
     size = end.start() if end else len(rest)
     authority, tail = rest[:size], rest[size:]
     before, _, port = authority.partition(":")
-    if "@" in authority:
+    if authority.rfind("@") > 0:  # before a leading one alone nothing stands that could be a secret
         authority = f"{MASK}@{authority.rpartition('@')[2]}"
     elif port and not port.isdigit() and before[:1] != "[":
         # No port, so a password. With a raw "/", "?" or "#" in it, it ends the authority early; what follows the last

@@ -225,7 +225,7 @@ class Errand:
 
     def _waits(self, key: str, why: str) -> Tell:
         if self._setting.seldom.may(key, self._clock.now()):
-            log.error("%s waits, and so does all that needs the same key: %s", self.claim.id, why)
+            log.error("%s waits, as does whatever else needs the same: %s", self.claim.id, why)
         return self._back(_UNKEYED)
 
     async def _refused(self, error: Exception) -> Tell:
