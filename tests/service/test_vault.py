@@ -200,6 +200,7 @@ async def test_without_its_key_a_delivery_waits_and_is_delivered_when_it_is_ther
         for each in made:
             waiting = await work.put_off(each)
             assert (waiting.state, waiting.attempts) == ("pending", 0)
+            assert "which is not configured" in waiting.last_error
         await work.end(await work.submit("/ok/other"))
     assert (
         redact.text(caplog.text).count(

@@ -226,7 +226,7 @@ class Errand:
     def _waits(self, key: str, why: str) -> Tell:
         if self._setting.seldom.may(key, self._clock.now()):
             log.error("%s waits, as does whatever else needs the same: %s", self.claim.id, why)
-        return self._back(_UNKEYED)
+        return self._back(_UNKEYED, why)
 
     async def _refused(self, error: Exception) -> Tell:
         """Return what to tell of a delivery that no request can be made of; an attempt is where an error stands."""
@@ -366,8 +366,8 @@ class Errand:
     def _end(self, ended: Ended) -> Tell:
         return lambda: self._store.finish(self.claim, ended)
 
-    def _back(self, wait: int = 0) -> Tell:
-        return lambda: self._store.give_back([self.claim], wait)
+    def _back(self, wait: int = 0, error: str | None = None) -> Tell:
+        return lambda: self._store.give_back([self.claim], wait, error)
 
     async def _tell(self, tell: Tell, what: str) -> None:
         """Tell the store, again and again while it does not take part: what became of a send is not to be lost."""

@@ -168,9 +168,10 @@ class Store(Protocol):
             LeaseLost: the attempt is no longer this worker's; nothing changed.
         """
 
-    async def give_back(self, claims: Sequence[Claim], wait: int = 0) -> int:
+    async def give_back(self, claims: Sequence[Claim], wait: int = 0, error: str | None = None) -> int:
         """Return claims of which nothing was sent; each is ready again in `wait` ns. Return how many were still held.
 
+        `error` is what keeps them from being sent, for people: their last error until an attempt has another end.
         An attempt that had begun is ended as "unsent" and counts for nothing.
         """
 

@@ -93,6 +93,11 @@ class Row(msgspec.Struct, gc=False):
         self.status, self.error, self.idle_since = None, LOST, now
         self.step(after_crash(self.facts, due_at), now)
 
+    def tell(self, error: str | None) -> None:
+        """Have something said of it while it waits, if there is something."""
+        if error is not None:
+            self.error = redact.text(error)
+
     def unsend(self, due_at: int, now: int) -> None:
         """End its attempt, of which nothing was sent; a cancellation meanwhile ends it all."""
         self.apart += 1

@@ -176,15 +176,16 @@ async def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> 
     return results
 
 
-async def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int]]) -> Results[int]:
+async def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int, str | None]]) -> Results[int]:
     """Return each call's claims that still hold; their number is its result."""
     change = Change(transaction)
-    await change.of([each.id for claims, _ in calls for each in claims])
+    await change.of([each.id for claims, *_ in calls for each in claims])
     results: Results[int] = []
-    for claims, wait in calls:
+    for claims, wait, error in calls:
         rows = [change.claimed(each.id, each.lease, each.fence) for each in claims]
         held = [row for row in rows if row is not None]
         for row in held:
+            row.tell(error)
             change.let_go(row, transaction.now + wait)
         results.append(len(held))
     await change.save()

@@ -225,8 +225,8 @@ class PostgresStore:
     async def finish(self, claim: Claim, ended: Ended) -> Step:
         return await self._writer.do(claims.finish, (claim, ended))
 
-    async def give_back(self, claims: Sequence[Claim], wait: int = 0) -> int:
-        return await self._writer.do(give_back, (claims, wait))
+    async def give_back(self, claims: Sequence[Claim], wait: int = 0, error: str | None = None) -> int:
+        return await self._writer.do(give_back, (claims, wait, error))
 
     async def rescue(self, jitter: int = 1_000_000_000) -> Rescued:
         return await self._writer.do(leases.rescue, jitter)
@@ -367,4 +367,4 @@ def _nobody_owns(lease: Lease, taken: list[Origin]) -> Work:
 
 
 def _nobody_wants(claimed: Claimed) -> Work:
-    return Work(give_back, (claimed.claims, 0))
+    return Work(give_back, (claimed.claims, 0, None))

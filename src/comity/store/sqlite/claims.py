@@ -151,14 +151,15 @@ def finish(transaction: Transaction, calls: list[tuple[Claim, Ended]]) -> Result
     return results
 
 
-def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int]]) -> Results[int]:
+def give_back(transaction: Transaction, calls: list[tuple[Sequence[Claim], int, str | None]]) -> Results[int]:
     """Return each call's claims that still hold; their number is its result."""
     change = Change(transaction)
     results: Results[int] = []
-    for claims, wait in calls:
+    for claims, wait, error in calls:
         rows = [change.claimed(each.row, each.lease, each.fence) for each in claims]
         held = [row for row in rows if row is not None]
         for row in held:
+            row.tell(error)
             change.let_go(row, transaction.now + wait)
         results.append(len(held))
     change.save()

@@ -175,7 +175,8 @@ class Life:
             assert await store.give_back(await claims(store, lease)) == 1
             (claim,) = await claims(store, lease)
             await store.begin(claim)
-            assert await store.give_back([claim], wait=5 * NS) == 1
+            assert await store.give_back([claim], wait=5 * NS, error="no key; see https://me:pw@h/") == 1
+            assert (await known(store, claim.id)).last_error == "no key; see https://***@h/"
             assert await store.give_back([claim]) == 0
             assert list(await claims(store, lease)) == []
             stage.advance(5 * NS)
