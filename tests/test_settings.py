@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from comity.cli.dotenv import dotenv as variables_of
 from comity.errors import OptionsError
 from comity.policy.options import Policy
 from comity.policy.rate import Rate
@@ -24,7 +25,7 @@ from comity.settings import (
     HOST,
     TABLE,
     config_file,
-    from_dotenv,
+    examine,
     from_environment,
     from_flags,
     from_toml,
@@ -41,7 +42,7 @@ def sources(tmp_path, flags=None, environ=None, dotenv="", toml=""):
     return [
         from_flags(flags or {}),
         from_environment(environ or {}),
-        from_dotenv(tmp_path / ".env"),
+        from_environment(variables_of(tmp_path / ".env"), str(tmp_path / ".env")),
         from_toml(tmp_path / "c.toml"),
     ]
 
@@ -130,6 +131,12 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, broken):
         sources(tmp_path, **broken)
 
 
+def test_all_that_is_wrong_is_found_and_the_rest_can_be_used(tmp_path):
+    told = sources(tmp_path, flags={"port": "x"}, environ={"COMITY_RATE": "fast", "COMITY_SLOTS": "7"})
+    found, wrong = examine(rows("api", "worker"), told)
+    assert (list(wrong), found["port"], found["rate"], found["slots"]) == (["port", "rate"], 3000, [], 7)
+
+
 def test_a_rate_that_is_none_names_its_source(tmp_path):
     with pytest.raises(OptionsError, match=r"^COMITY_RATE='fast'"):
         resolve(rows("worker"), sources(tmp_path, environ={"COMITY_RATE": "50/5s,fast"}))
@@ -154,7 +161,7 @@ def test_a_rate_of_what_no_delivery_costs_is_refused(tmp_path, said, label):
 
 
 def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
-    assert from_dotenv(tmp_path / ".env").values == {}
+    assert variables_of(tmp_path / ".env") == {}
     with pytest.raises(OptionsError, match=r"none\.toml"):
         from_toml(tmp_path / "none.toml")
 
@@ -233,6 +240,7 @@ def test_tables_may_stand_under_a_table_of_comity(tmp_path):
         ('[hosts."a.example"]\nconcurrency = 0', 'hosts."a.example".concurrency (in {})=0', "1 or more"),
         ('[hosts."a.example"]\nmin_gap = "x"', "hosts.\"a.example\".min_gap (in {})='x'", "250ms"),
         ('[hosts."a.example"]\nadaptive = "yes"', "hosts.\"a.example\".adaptive (in {})='yes'", '"ema"'),
+        ('[hosts."a.example"]\nrates = "1/s"', 'hosts."a.example".rates (in {})', "did you mean rate?"),
         ('[hosts."a.example"]\nspeed = 1', 'hosts."a.example".speed (in {})', "rate, concurrency, min_gap"),
         ('[hosts."a.example"]\nconcurrency = "off"\nadaptive = "ema"', 'hosts."a.example".concurrency', '"ema"'),
         ('[hosts."a..b"]\nrate = "1/s"', "hosts (in {})='a..b'", "api.example.com"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from comity.errors import OptionsError
-from comity.policy.naming import check_choice, check_names
+from comity.policy.naming import check_choice, check_names, nearest
 from comity.policy.rate import arrivals
 from comity.policy.token import is_token
 from comity.policy.units import duration, parse_integer, required, size
@@ -29,7 +29,6 @@ Group = Literal["store", "api", "worker", "client", "log"]
 """What a setting is about; a command takes those of the groups that it needs."""
 
 _HEX = re.compile(r"[0-9A-Fa-f]{64}")
-_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +44,19 @@ class Entry:
     name: str
     options: Mapping[str, Any]
     label: Callable[[str], str]
+
+    def check_names(self, allowed: Iterable[str]) -> None:
+        """Refuse an option that such a table does not have.
+
+        Raises:
+            OptionsError: there is one; its value may be anything and is not shown.
+        """
+        names = list(allowed)
+        for name in self.options:
+            if name not in names:
+                raise OptionsError(
+                    self.label(name), None, f"one of {', '.join(names)}", nearest(name, names), secret=True
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,9 +164,7 @@ def _host(entry: Entry, option: str) -> dict[str, object]:
             option, entry.name, 'names of hosts, such as [hosts."api.example.com"] or [hosts."10.0.0.1:8080"]'
         )
     wanted = {row.name: row for row in HOST}
-    for name in entry.options:
-        if name not in wanted:
-            raise OptionsError(entry.label(name), None, f"one of {', '.join(wanted)}", secret=True)
+    entry.check_names(wanted)
     found = resolve(
         [wanted[name] for name in entry.options],
         [Said({name: _words(value) for name, value in entry.options.items()}, lambda row: entry.label(row.name))],
@@ -357,6 +367,18 @@ def resolve(wanted: Iterable[Setting], sources: Sequence[Said]) -> dict[str, Any
     return found
 
 
+def examine(wanted: Iterable[Setting], sources: Sequence[Said]) -> tuple[dict[str, Any], dict[str, OptionsError]]:
+    """Return checked values by name, and likewise what is wrong with those that cannot be used, which have their defaults."""
+    found, wrong = dict[str, Any](), dict[str, OptionsError]()
+    for row in wanted:
+        try:
+            found |= resolve([row], sources)
+        except OptionsError as error:
+            wrong[row.name] = error
+            found |= resolve([row], ())
+    return found, wrong
+
+
 def from_flags(given: Mapping[str, str | Sequence[str] | None]) -> Said:
     """Return what the command line says; None and [] mean nothing."""
     return Said({name: value for name, value in given.items() if value}, lambda row: str(row.flag))
@@ -372,38 +394,6 @@ def from_environment(environ: Mapping[str, str], where: str = "") -> Said:
     told = {row.name: environ.get(row.variable, "") for row in TABLE if not row.table}
     values = {name: text for name, text in told.items() if text.strip()}
     return Said(values, lambda row: f"{row.variable} (in {where})" if where else row.variable)
-
-
-def from_dotenv(path: Path) -> Said:
-    """Return what a `.env` file says; nothing when there is none.
-
-    Raises:
-        OptionsError: a line is none of its lines, or the file cannot be read.
-    """
-    return from_environment(dotenv(path), str(path))
-
-
-def dotenv(path: Path) -> dict[str, str]:
-    """Return the variables of a `.env` file; none when it is not there.
-
-    Lines are NAME=VALUE, also after `export`; quotes around a value are taken off; # begins a comment on a line of its own.
-
-    Raises:
-        OptionsError: a line is none of these, or the file cannot be read.
-    """
-    found: dict[str, str] = {}
-    if not path.is_file():
-        return found
-    for number, line in enumerate(_content(path, ".env").splitlines(), 1):
-        plain = line.strip()
-        if not plain or plain.startswith("#"):
-            continue
-        match = _LINE.fullmatch(plain)
-        if match is None:
-            raise OptionsError(f"{path}:{number}", None, "NAME=VALUE", secret=True)
-        name, value = match[1], match[2].strip()
-        found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
-    return found
 
 
 def config_file(given: Path | None, *variables: Mapping[str, str]) -> tuple[Path | None, str]:
@@ -430,7 +420,7 @@ def from_toml(path: Path, option: str = "--config") -> Said:
         OptionsError: it cannot be read, or has a name that no setting has, or one that stands beside [comity] and belongs into it.
     """
     try:
-        told: Any = tomllib.loads(_content(path, option))
+        told: Any = tomllib.loads(content(path, option))
     except tomllib.TOMLDecodeError as error:
         raise OptionsError(option, str(path), "a TOML file", reason=str(error)) from None
     told = _one_table(told, path, option)
@@ -492,7 +482,12 @@ def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _content(path: Path, option: str) -> str:
+def content(path: Path, option: str) -> str:
+    """Return the text of a file of settings; `option` is what named it, for messages.
+
+    Raises:
+        OptionsError: it cannot be read.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

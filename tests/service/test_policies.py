@@ -91,6 +91,7 @@ def test_the_same_submission_stays_the_same_when_its_policy_has_changed(vault):
         ({"backoff_ms": 1}, "backoff_ms", "int >= 100"),
         ({"strict_4xx": 1}, "strict_4xx", "bool"),
         ({"timeout_ms": 0}, "timeout_ms", "int >= 1"),
+        ({"backoff": 8}, "backoff", "signed; did you mean backoff_ms?"),
         (
             {"maxRetries": 8},
             "maxRetries",

@@ -18,7 +18,7 @@ import typer
 from comity.cli.guarded import missing
 from comity.cli.serving import guard_of, policies_of, tokens_of, vault_of
 from comity.cli.settled import settled
-from comity.errors import ComityError, StoreError
+from comity.errors import ComityError, OptionsError, StoreError
 
 _LOOKED_AT = 500
 """So many of the newest deliveries of each state are looked at."""
@@ -30,17 +30,19 @@ _DAMAGING = ((3, 7, 0), (3, 51, 2))
 
 
 @settled("store", "api", "worker", "log")
-def doctor(*, settings: dict[str, Any]) -> None:
+def doctor(*, settings: dict[str, Any], mistakes: dict[str, OptionsError]) -> None:
     """Check settings, store and versions; exit with 1 when the service would not run."""
     worst = 0
-    for level, text in _findings(settings):
+    for level, text in _findings(settings, mistakes):
         print(f"{level:8} {text}")
         worst = max(worst, int(level == "error"))
     raise typer.Exit(worst)
 
 
-def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
+def _findings(settings: dict[str, Any], mistakes: dict[str, OptionsError]) -> Iterator[Finding]:
     yield "ok", f"Python {sys.version.split()[0]}"
+    for mistake in mistakes.values():  # what is looked at below has the default in its place
+        yield "error", f"settings: {mistake}"
     for name in ("starlette", "uvicorn", *(("cryptography",) if settings["encryption_keys"] else ())):
         if find_spec(name) is None:
             yield "error", missing(ModuleNotFoundError(name=name))
@@ -50,11 +52,13 @@ def _findings(settings: dict[str, Any]) -> Iterator[Finding]:
     yield _tried(
         "guard", lambda: (guard_of(settings), f"{len(settings['allow'])} allowed besides the public internet")[1]
     )
-    yield _tried("hosts", lambda: f"{len(settings['hosts'])} with limits of their own in the configuration")
+    if "hosts" not in mistakes:
+        yield _tried("hosts", lambda: f"{len(settings['hosts'])} with limits of their own in the configuration")
     yield _tried("policies", lambda: ", ".join(policies_of(settings).names) or "none in the configuration")
     yield _tried("tokens", lambda: _tokens(settings))
     yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
-    yield from _encryption(settings)
+    if "encryption_keys" not in mistakes:
+        yield from _encryption(settings)
     yield from _open_to_all(settings)
 
 

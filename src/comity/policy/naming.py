@@ -72,7 +72,7 @@ def check_names(owner: str, given: Mapping[str, object], allowed: Iterable[str])
     names = set(allowed)
     for name, value in given.items():
         if name not in names:
-            hint = _ELSEWHERE[name].format(name) if name in _ELSEWHERE else _nearest(name, names)
+            hint = _ELSEWHERE[name].format(name) if name in _ELSEWHERE else nearest(name, names)
             raise OptionsError(name, value, hint=hint, reason=f"{owner} has no such option", secret=True)
 
 
@@ -85,7 +85,7 @@ def check_choice(value: object, option: str, allowed: Iterable[str]) -> None:
     words = tuple(allowed)
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(f'"{word}"' for word in words)
-        raise unusable(option, value, f"one of {listed}", _nearest(value, words) if isinstance(value, str) else "")
+        raise unusable(option, value, f"one of {listed}", nearest(value, words) if isinstance(value, str) else "")
 
 
 def named_options(cls: type[T]) -> type[T]:
@@ -102,7 +102,8 @@ def named_options(cls: type[T]) -> type[T]:
     return cls
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return the question whether the nearest name was meant; "" when none is near."""
     from difflib import get_close_matches  # needed for a mistake only
 
     close = get_close_matches(name.lower(), sorted(names), n=1)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from comity.errors import OptionsError
-from comity.policy.naming import check_choice, check_names
+from comity.policy.naming import check_choice
 from comity.service.terms import BackoffMs, MaxRetries, Signed, Strict4xx, TimeoutMs
 from comity.settings import Entry
 
@@ -68,12 +68,7 @@ def given_terms(of: msgspec.Struct) -> dict[str, Any]:
 
 
 def _preset(entry: Entry) -> Preset:
-    try:
-        check_names(entry.name, entry.options, FIELDS)
-    except OptionsError as error:
-        raise OptionsError(
-            entry.label(error.option), None, f"one of {', '.join(FIELDS)}", error.hint, secret=True
-        ) from None
+    entry.check_names(FIELDS)
     for name, value in entry.options.items():
         try:
             msgspec.convert({name: value}, Preset)
