@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,8 @@ from comity.errors import StoreError
 from comity.policy.units import NS
 from comity.web.storing import Storing
 from tests.web.stage import LANE, PLAIN, DownStore, staged
+
+SAMPLE = r"{}{}(?:\{{(?:\w+=\"(?:[^\"\\\n]|\\[\"\\n])*\",?)+\}})? [0-9.e+-]+"
 
 
 async def test_metrics_tell_of_queues_and_of_a_store_that_is_down(tmp_path):
@@ -23,6 +26,43 @@ async def test_metrics_tell_of_queues_and_of_a_store_that_is_down(tmp_path):
         status, text, _ = await api.call("GET", "/metrics")
         assert (status, b"comity_store_up 0" in text) == (200, True)
         assert (await api.call("GET", "/healthz"))[:2] == (200, {"status": "ok"})
+
+
+async def test_metrics_tell_of_attempts_and_how_long_answers_took(tmp_path):
+    async with staged(tmp_path) as api:
+        for _ in range(3):
+            await api.submit()
+        await api.deliver(sent_ago=3 * NS, answered_ago=NS)
+        await api.deliver("failed", reason="status", status=404, sent_ago=2 * NS, answered_ago=NS)
+        await api.deliver("retry", wait=NS, refused=True, status=429)
+        lines = (await api.call("GET", "/metrics"))[1].decode().splitlines()
+    for outcome in ("ok", "refused", "failed"):
+        assert f'comity_attempts_total{{outcome="{outcome}"}} 1' in lines
+        assert f'comity_lane_attempts_total{{lane="{LANE}",outcome="{outcome}"}} 1' in lines
+    assert {"comity_answer_seconds_sum 3.0", "comity_answer_seconds_count 2"} <= set(lines)
+    assert f'comity_lane_failed{{lane="{LANE}"}} 1' in lines
+
+
+async def test_metrics_are_in_the_format_of_prometheus_and_each_is_documented(tmp_path):
+    """Text format 0.0.4: HELP and TYPE once for each family, then its samples."""
+    async with staged(tmp_path) as api:
+        await api.submit(lane='a"b"\\c')
+        await api.deliver(sent_ago=3 * NS, answered_ago=NS)
+        text = (await api.call("GET", "/metrics"))[1].decode()
+    families = re.split(r"^# HELP ", text, flags=re.MULTILINE)
+    assert families.pop(0) == ""
+    names = []
+    for each in families:
+        head, told, *samples = each.splitlines()
+        name = head.partition(" ")[0]
+        kind = told.removeprefix(f"# TYPE {name} ")
+        assert kind in {"counter", "gauge", "summary"}
+        assert name.endswith("_total") == (kind == "counter")
+        for sample in samples:
+            assert re.fullmatch(SAMPLE.format(name, "_(?:sum|count)" if kind == "summary" else ""), sample), sample
+        names.append(name)
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert names == re.findall(r"^\| `(comity_\w+)`", page, re.MULTILINE)
 
 
 async def test_a_store_that_is_read_but_takes_nothing_is_not_ready(tmp_path):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from comity.errors import StoreError
-from comity.store.records import Counts
-from comity.web.meter import Sample, family, table
+from comity.policy.units import NS
+from comity.store.records import Counts, Lane
+from comity.web.meter import Sample, family, summary, table
 from comity.web.operation import LOG, Operation, reply
 from comity.web.problem import STORE_RETRY, Refusal
-from comity.web.shared import shared_of
+from comity.web.shared import Shared, shared_of
+from comity.web.tally import Total
 
 PROMETHEUS = "text/plain"
 
@@ -52,26 +56,11 @@ async def metrics(request: Request) -> Response:
         ),
     ]
     try:
-        counts, lanes = await service.store.counts(), await service.store.lanes("", _MOST_LANES)
+        told += await _of_store(service)
     except StoreError as error:
         if service.may_say(f"store {error.reason}"):
             LOG.error("the store refused: %s", error)
         told.append(family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 0)]))
-    else:
-        live = [(each.key, _live(each.counts)) for each in lanes]
-        paused: list[Sample] = [({"lane": each.key}, int(each.paused)) for each in lanes]
-        told += [
-            family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 1)]),
-            family("comity_deliveries", "gauge", "Deliveries by state.", _by_state(counts)),
-            table(
-                "comity_lane_deliveries",
-                "gauge",
-                f"Live ones of the first {_MOST_LANES} lanes.",
-                ("lane", "state"),
-                live,
-            ),
-            family("comity_lane_paused", "gauge", "Whether a lane is paused.", paused),
-        ]
     return PlainTextResponse("\n".join(told) + "\n", media_type=f"{PROMETHEUS}; version=0.0.4")
 
 
@@ -87,6 +76,57 @@ OPERATIONS = (
         answers={200: PROMETHEUS},
     ),
 )
+
+
+async def _of_store(service: Shared) -> list[str]:
+    store = service.store
+    counts, lanes = await store.counts(), await store.lanes("", _MOST_LANES)
+    whole, by_lane = await service.tally.read(store, [each.key for each in lanes])
+    few, outcome = f"of the first {_MOST_LANES} lanes", "by all workers since the first look, by how they ended"
+    live, ended = "comity_lane_deliveries", "comity_lane_attempts_total"
+    return [
+        family("comity_store_up", "gauge", "Whether the store takes part.", [({}, 1)]),
+        family("comity_deliveries", "gauge", "Deliveries by state.", _by_state(counts)),
+        table(
+            live, "gauge", f"Live ones {few}.", ("lane", "state"), [(each.key, _live(each.counts)) for each in lanes]
+        ),
+        family("comity_lane_failed", "gauge", f"Failed deliveries that are kept, {few}.", _of_lanes(lanes, _failed)),
+        family("comity_lane_paused", "gauge", "Whether a lane is paused.", _of_lanes(lanes, _paused)),
+        family("comity_attempts_total", "counter", f"Attempts {outcome}.", _by_outcome(whole)),
+        table(
+            ended,
+            "counter",
+            f"Attempts {outcome}, {few}.",
+            ("lane", "outcome"),
+            [(key, _outcomes(of)) for key, of in by_lane.items()],
+        ),
+        summary(
+            "comity_answer_seconds",
+            "From the first byte of an attempt to the beginning of its answer.",
+            whole.time_sum / NS,
+            whole.answered,
+        ),
+    ]
+
+
+def _of_lanes(lanes: Sequence[Lane], value: Callable[[Lane], int]) -> list[Sample]:
+    return [({"lane": each.key}, value(each)) for each in lanes]
+
+
+def _failed(lane: Lane) -> int:
+    return max(0, lane.counts.failed)
+
+
+def _paused(lane: Lane) -> int:
+    return int(lane.paused)
+
+
+def _by_outcome(of: Total) -> list[Sample]:
+    return [({"outcome": outcome}, count) for outcome, count in _outcomes(of).items()]
+
+
+def _outcomes(of: Total) -> dict[str, int]:
+    return {"ok": of.ok, "refused": of.refused, "failed": of.failed}
 
 
 def _by_state(counts: Counts) -> list[Sample]:

@@ -57,6 +57,11 @@ def table(
     return "\n".join(lines)
 
 
+def summary(name: str, text: str, total: float, count: int) -> str:
+    """Return one family of metrics, as `family`, that has a sum of observations and their number."""
+    return f"# HELP {name} {text}\n# TYPE {name} summary\n{name}_sum {total}\n{name}_count {count}"
+
+
 def _escaped(text: str) -> str:
     if '"' in text or "\\" in text or "\n" in text:  # hardly any has one, and there are thousands
         return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -25,6 +25,7 @@ from comity.web.meter import Meter
 from comity.web.room import Room
 from comity.web.security import Tokens
 from comity.web.storing import Storing
+from comity.web.tally import Tally
 
 SHARED = "comity.shared"
 """Where a scope has what all handlers share."""
@@ -46,6 +47,7 @@ class Shared:
         patience: seconds that the body of a submission may take to come, a part of a batch, and a piece of an answer to be taken.
         retention: how long ends are kept.
         meter: counts answers.
+        tally: adds up attempts.
         storing: how the last submission went.
         seldom: for what would be said of each request.
     """
@@ -63,6 +65,7 @@ class Shared:
     patience: float = 30.0
     retention: Retention = field(default_factory=Retention)
     meter: Meter = field(default_factory=Meter)
+    tally: Tally = field(default_factory=Tally)
     storing: Storing = field(default_factory=Storing)
     seldom: Seldom = field(default_factory=lambda: Seldom(60 * NS))
 
