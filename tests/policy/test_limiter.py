@@ -42,6 +42,19 @@ def test_equals_start_in_the_order_in_which_they_came():
     assert traffic.names == sorted(traffic.names)
 
 
+@pytest.mark.parametrize("turns", [None, Turns(3)])
+def test_what_is_under_way_elsewhere_takes_its_slot_and_its_rate_whatever_the_limits_say(turns):
+    limiter = HostLimiter(Policy(concurrency=1, rate=Rate(1, 10, measured="server")), 0, turns=turns)
+    carried = [Ticket(5, limiter.meters.ordinary) for _ in range(2)]
+    for each in carried:
+        limiter.carry(each, S)
+    assert (limiter.running, limiter.earliest(S)) == (2, NEVER)
+    for each in carried:
+        limiter.release(each, 7 * S)
+    assert (limiter.running, limiter.earliest(7 * S)) == (0, 17 * S)
+    assert turns is None or turns.free == 3
+
+
 def test_without_a_limit_everything_starts_at_once():
     traffic = stage(concurrency=None)
     for _ in range(1_000):

@@ -277,6 +277,19 @@ async def test_limits_that_are_set_hold_from_then_on(work):
     assert len(work.upstream.log) == 2
 
 
+async def test_what_is_under_way_when_limits_are_set_counts_under_the_new_ones(work):
+    """Two at a time were two more than that whenever somebody changed a limit, and a rate forgot what had no answer yet."""
+    lane = work.upstream.url
+    async with work.worker(policy=Policy(concurrency=2), patience=NS // 20):
+        slow = [await work.submit(f"/delay/1500?n={n}") for n in range(2)]
+        await work.upstream.until(lambda up: len(up.log) == 2)
+        await work.store.change_lane(lane, limits=Limits(concurrency=2, rate="100/1h").stored())
+        third = await work.submit("/ok/1")
+        for each in (*slow, third):
+            assert (await work.end(each)).state == "completed"
+    assert work.upstream.stats().total.max_in_flight == 2
+
+
 async def test_a_lane_that_is_paused_gives_back_what_waits(work):
     """What was claimed and not begun is not sent once its lane is paused."""
     first = await work.submit("/delay/200")

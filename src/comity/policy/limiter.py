@@ -225,6 +225,14 @@ class HostLimiter(Line):
         else:
             self.meters.date(ticket, now, at_answer=False)
 
+    def carry(self, ticket: Ticket, now: int) -> None:
+        """Take in what was started elsewhere and is under way, whatever the limits say; it counts as started now."""
+        self._grant(ticket, now)
+        ticket.state = State.GRANTED
+        if self._turns is not None:
+            self._turns.free -= 1
+        self.started(ticket, now)
+
     def answered(self, ticket: Ticket, now: int) -> None:
         """Note that the answer began."""
         if ticket.state is State.STARTED:

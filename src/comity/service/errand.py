@@ -139,6 +139,7 @@ class Errand:
         self._over = 0
         self._ending = False
         self._unwritten: Tell | None = None
+        self._arrive: Callable[[], None] = _nothing
         self._cut: Cut | None = None
         self.task = asyncio.get_running_loop().create_task(self._run(), name=f"errand {claim.id}")
 
@@ -159,6 +160,12 @@ class Errand:
         return self.task
 
     async def _run(self) -> None:
+        try:
+            await self._deliver()
+        finally:
+            self._arrive()
+
+    async def _deliver(self) -> None:
         try:
             tell = await self._whole()
         except asyncio.CancelledError:
@@ -297,6 +304,7 @@ class Errand:
         self, origin: OwnedOrigin, request: Request, limits: Timeout, turn: Turn | None, slot: Slot
     ) -> Exchange[Response]:
         """Commit the attempt's row and send: the turn has come, and is kept meanwhile."""
+        self._arrive = self._origins.depart(self.claim.origin, self.claim.lane)
         await self._store.begin(self.claim)
         self._slot = slot
         if turn is not None:
@@ -383,6 +391,10 @@ class Errand:
                 await asyncio.sleep(_AGAIN / NS)
                 continue
             return
+
+
+def _nothing() -> None:
+    """Nothing has departed yet."""
 
 
 class _Stale(Exception):

@@ -23,6 +23,7 @@ from comity.policy.host_rules import HostRules
 from comity.policy.memory import HostMemory, recall
 from comity.policy.options import Policy
 from comity.policy.units import NS
+from comity.service.flight import Flight
 from comity.service.limits import Limits
 from comity.service.log import log
 from comity.service.turn import UNLIMITED, lane_gate
@@ -116,6 +117,7 @@ class Origins:
         self._beyond_at = clock.now() + _BEYOND
         self._taken: list[Origin] = []  # whose limiters have not begun
         self._left: set[str] = set()  # of which the store does not know yet that they were given up
+        self._flights: dict[str, set[Flight]] = {}  # by origin
         self._loading = asyncio.Lock()
 
     async def get(self, name: str) -> OwnedOrigin | None:
@@ -160,8 +162,22 @@ class Origins:
                     gates[key] = await self._lane_gate(key, origin)
         return gates[key]
 
+    def depart(self, origin: str, lane: str) -> Callable[[], None]:
+        """Note that a send begins; return what to call once the store has been told of its end."""
+        flight = Flight(lane)
+        flights = self._flights.setdefault(origin, set())
+        flights.add(flight)
+
+        def arrive() -> None:
+            flights.discard(flight)
+            if not flights and self._flights.get(origin) is flights:
+                del self._flights[origin]
+            flight.over()
+
+        return arrive
+
     async def reload(self, lane: str, clear: Callable[[], Awaitable[None]]) -> None:
-        """Take over the limits that were set for a lane; what is under way ends under the old ones.
+        """Take over the limits that were set for a lane; what is under way counts under the new ones until its answer.
 
         Args:
             lane: which.
@@ -255,7 +271,8 @@ class Origins:
     async def _begin(self, origin: Origin, shift: int) -> OwnedOrigin:
         """Return an origin whose limiter knows what was sent before."""
         policy = await self._policy(origin.name, self._rules.match(host_of(origin.name)).policy)
-        sends = await self._sends(policy, origin.name, shift)
+        flights = list(self._flights.get(origin.name, ()))
+        sends = await self._sends(policy, origin.name, shift, flying=bool(flights))
         hosts = Hosts(policy, max_connections=None, clock=self._clock)
         gate = hosts.gate(host_of(origin.name))
         with gate.lock:
@@ -269,6 +286,8 @@ class Origins:
                 blocked=max(0, origin.blocked_until - store_now),
             )
             recall(gate.core, memory, now, wall)
+        for flight in flights:
+            flight.count_in(gate)
         return OwnedOrigin(origin.name, AsyncEngine(hosts, draw=self._draw), gate)
 
     async def _lane_gate(self, key: str, origin: str) -> Gate | None:
@@ -276,12 +295,21 @@ class Origins:
         if policy == UNLIMITED:
             return None
         gate = lane_gate(policy, key, self._clock)
+        flights = list(self._flights.get(origin, ()))
         # Which of the origin's sends were the lane's is not told; all of them are the most that it can have been.
-        gate.core.meters.recount(await self._sends(policy, origin, await self._shift()))
+        gate.core.meters.recount(await self._sends(policy, origin, await self._shift(), flying=bool(flights)))
+        for flight in flights:
+            if flight.lane == key:
+                flight.count_in(gate)
         return gate
 
-    async def _sends(self, policy: Policy, origin: str, shift: int) -> list[tuple[int, int, Mapping[str, int]]]:
-        """Return what was sent to an origin within the longest window of a policy, on the engine's clock."""
+    async def _sends(
+        self, policy: Policy, origin: str, shift: int, *, flying: bool
+    ) -> list[tuple[int, int, Mapping[str, int]]]:
+        """Return what was sent to an origin within the longest window of a policy, on the engine's clock.
+
+        With `flying` without what is under way: this worker has it itself, and knows when it is answered.
+        """
         longest = max((rate.per_ns for rate in policy.rate), default=0)
         if not longest:
             return []
@@ -290,7 +318,9 @@ class Origins:
         # What lies in the future was written before the store's clock was set back, and counts as sent now: else nothing would
         # be sent until that time has come again.
         return [
-            (min(each.sent_at + shift, now), min(each.answered_at + shift, now), _cost(each.cost)) for each in found
+            (min(each.sent_at + shift, now), min(each.answered_at + shift, now), _cost(each.cost))
+            for each in found
+            if not (flying and each.under_way)
         ]
 
     async def _policy(self, name: str, default: Policy) -> Policy:

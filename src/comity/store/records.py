@@ -255,11 +255,16 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A send that may still count against a limit; a time that nobody knows is the latest that it can be."""
+    """A send that may still count against a limit; a time that nobody knows is the latest that it can be.
+
+    Args:
+        under_way: it has not ended yet.
+    """
 
     sent_at: int
     answered_at: int
     cost: bytes
+    under_way: bool
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

@@ -59,11 +59,11 @@ SELECT count(*) FILTER (WHERE lease = $1), count(*), (SELECT count(*) FROM lease
 ) o
 """
 _STARTS = """
-SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at), a.cost
+SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at), a.cost, false
 FROM origins o JOIN attempts a ON a.origin = o.id
 WHERE o.name = $2 AND a.ended_at > $3 AND a.sent <> 'no' AND coalesce(a.answered_at, a.ended_at) > $3
 UNION ALL
-SELECT $1::bigint, $1::bigint, d.cost FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN origins o ON o.id = l.origin
+SELECT $1::bigint, $1::bigint, d.cost, true FROM deliveries d JOIN lanes l ON l.id = d.lane JOIN origins o ON o.id = l.origin
 WHERE d.lease IS NOT NULL AND d.began_at IS NOT NULL AND o.name = $2
 ORDER BY 1
 """

@@ -53,10 +53,10 @@ SELECT number, started_at, waited, ended_at, sent, sent_at, answered_at, status,
 FROM attempts WHERE n = (SELECT n FROM deliveries WHERE id = ?) ORDER BY number
 """
 _STARTS = """
-SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at) AS answered, a.cost
+SELECT coalesce(a.sent_at, a.ended_at) AS began, coalesce(a.answered_at, a.ended_at) AS answered, a.cost, 0
 FROM attempts a JOIN origins o ON o.id = a.origin WHERE o.name = ?2 AND a.ended_at > ?3 AND a.sent <> 'no' AND answered > ?3
 UNION ALL
-SELECT ?1, ?1, a.cost FROM deliveries d INDEXED BY deliveries_held JOIN attempts a ON a.n = d.n AND a.number = d.attempts
+SELECT ?1, ?1, a.cost, 1 FROM deliveries d INDEXED BY deliveries_held JOIN attempts a ON a.n = d.n AND a.number = d.attempts
 JOIN origins o ON o.id = a.origin WHERE d.lease IS NOT NULL AND d.phase = 4 AND o.name = ?2
 ORDER BY began
 """
@@ -177,7 +177,8 @@ def events(db: sqlite3.Connection, after: int, most: int, kinds: Sequence[EventK
 
 def starts(db: sqlite3.Connection, origin: str, since: int, now: int) -> list[Start]:
     """Return the sends to an origin that may still count."""
-    return [filled(Start, row) for row in db.execute(_STARTS, (now, origin, since))]
+    found = db.execute(_STARTS, (now, origin, since))
+    return [filled(Start, (*times, bool(under_way))) for *times, under_way in found]
 
 
 def _index(state: str | None, query: Query) -> str:

@@ -179,7 +179,7 @@ class Lanes:
             first, under_way = found
             assert near(now - first.sent_at, 10 * NS)
             assert near(now - under_way.sent_at, 0)
-            assert under_way.cost == b'{"tokens":7}'
+            assert (first.under_way, under_way.under_way, under_way.cost) == (False, True, b'{"tokens":7}')
             stage.advance(LEASE + NS)
             await store.rescue(0)
             stage.advance(5 * NS)
