@@ -46,7 +46,8 @@ def _findings(settings: dict[str, Any], mistakes: dict[str, OptionsError]) -> It
     for name in ("starlette", "uvicorn", *(("cryptography",) if settings["encryption_keys"] else ())):
         if find_spec(name) is None:
             yield "error", missing(ModuleNotFoundError(name=name))
-    yield _sqlite(sqlite3.sqlite_version_info)
+    if not settings["store"].startswith("postgres"):
+        yield _sqlite(sqlite3.sqlite_version_info)
     yield _tried("store", lambda: _store(settings["store"]))
     yield from _postgres(settings["store"])
     yield _tried(
@@ -166,7 +167,7 @@ def _encryption(settings: dict[str, Any]) -> Iterator[Finding]:
         return
     ids = vault_of(settings).ids
     if ids:
-        older = f"; {', '.join(ids[1:])} open what is older" if ids[1:] else ""
+        older = f"; {', '.join(ids[1:])} open{'' if ids[2:] else 's'} what is older" if ids[1:] else ""
         yield "ok", f"encryption: headers that hold secrets are stored sealed with the key {ids[0]}{older}"
     else:
         yield (
@@ -178,7 +179,7 @@ def _encryption(settings: dict[str, Any]) -> Iterator[Finding]:
         )
     with suppress(ComityError, ImportError):  # that the store cannot be opened is told already
         for key, count in sorted(asyncio.run(_missed(settings)).items()):
-            told = f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} deliveries wait for it"
+            told = f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} {'delivery waits' if count == 1 else 'deliveries wait'} for it"
             yield "error", f"encryption: {told}"
 
 
