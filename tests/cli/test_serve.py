@@ -190,7 +190,8 @@ def test_each_request_is_a_line_of_json_when_asked_for(tmp_path):
         assert comity("show", "hunter2", env=env).returncode == 1
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
-    told = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
+    told = [json.loads(line) for line in errors.splitlines()]
+    assert told[0]["message"] == "made the store comity.db"
     assert [(each["method"], each["path"], each["status"]) for each in told if "path" in each] == [
         ("GET", "/requests/{id}", 404)
     ]

@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 from comity import redact
+from comity.cli.streams import tell
 
 
 class JsonLines(logging.Formatter):
@@ -33,6 +34,14 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         return redact.text(super().format(record))
+
+
+def note(form: str, text: str) -> None:
+    """Say what is no warning and yet worth a line, in a form of `start`."""
+    if form == "json":
+        logging.getLogger("comity.cli").info("%s", text)
+    elif form == "text":
+        tell(f"comity: {text}")
 
 
 def start(form: str) -> None:

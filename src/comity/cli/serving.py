@@ -13,7 +13,6 @@ import typer
 
 from comity.cli.guarded import guarded
 from comity.cli.settled import settled
-from comity.cli.streams import tell
 from comity.errors import OptionsError
 
 if TYPE_CHECKING:
@@ -149,12 +148,13 @@ async def _work(settings: Mapping[str, Any]) -> None:
 
 
 async def _opened(opened: AsyncExitStack, settings: Mapping[str, Any]) -> Store:
+    from comity.cli import logs
     from comity.service.stores import migrate_store, open_store, sqlite_file
 
     path = sqlite_file(settings["store"])
     if path is not None and not path.exists():
         await migrate_store(settings["store"])
-        tell(f"comity: made the store {path}")
+        logs.note(settings["log"], f"made the store {path}")
     store = await open_store(settings["store"])
     opened.push_async_callback(store.close)
     return store
