@@ -22,7 +22,7 @@ from tests.service.past import clear, fill
 
 KILLS = int(os.environ.get("COMITY_KILLS", "10"))
 SEED = int(os.environ.get("COMITY_SEED", "0"))
-PER_KILL = 40
+PER_KILL = 24
 """So many deliveries for each kill: about as many as are under way in one life."""
 
 OLD, AGAIN = 300, 4

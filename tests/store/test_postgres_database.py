@@ -223,7 +223,7 @@ async def test_processes_that_submit_and_prune_at_a_time_lose_nothing(stores):
 
     async def deliver():
         nonlocal over
-        for turn in range(40):
+        for turn in range(15):
             found = await asyncio.gather(
                 *(submit(first, new(each, lane=f"lane{each} {turn % 3}")) for each in range(3))
             )

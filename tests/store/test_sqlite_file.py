@@ -214,7 +214,7 @@ async def test_space_is_used_again(tmp_path):
     sizes = []
     lease = await store.register("worker", 3600 * NS)
     for _ in range(4):
-        await store.submit([new(each, lane=f"lane{each % 8}", body=bytes(500)) for each in range(1000)])
+        await store.submit([new(each, lane=f"lane{each % 8}", body=bytes(500)) for each in range(300)])
         await store.own(lease, 10)
         while claimed := (await store.claim(lease, 256)).claims:
             for claim in claimed:

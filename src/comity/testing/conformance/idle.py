@@ -154,7 +154,7 @@ class Idle:
 
             async def deliver() -> None:
                 nonlocal over
-                for turn in range(60):
+                for turn in range(24):
                     host = hosts[turn % len(hosts)]
                     (number,) = await submit(store, to(host))
                     (claim,) = await claims(store, lease)

@@ -76,13 +76,13 @@ class Keeping:
 
             async def prune() -> None:
                 nonlocal gone
-                while gone < 200:
+                while gone < 50:
                     gone += (await store.prune(Retention(completed=0), most=7)).deliveries
                     await asyncio.sleep(0)
 
             async def deliver() -> None:
                 nonlocal sent
-                for _ in range(200):
+                for _ in range(50):
                     await submit(store)
                     await send(store, lease)
                     sent += 1
@@ -90,4 +90,4 @@ class Keeping:
 
             await asyncio.gather(prune(), deliver())
             totals = await store.counts()
-            assert (sent, gone, totals.completed, totals.held, totals.ready) == (200, 200, 0, 0, 0)
+            assert (sent, gone, totals.completed, totals.held, totals.ready) == (50, 50, 0, 0, 0)
