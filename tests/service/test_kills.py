@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 
+from comity.policy.retry import Retry
 from comity.service.client import AsyncServiceClient
 from comity.service.stores import migrate_store
 from comity.testing.upstream import Upstream
@@ -84,7 +85,7 @@ async def test_a_service_that_is_killed_loses_nothing_and_ends_nothing_twice(tmp
                 async with opened(store) as looked_at:
                     await books.look(looked_at)
                 living.append((start, start()))
-        async with AsyncServiceClient(ships.url) as api:
+        async with AsyncServiceClient(ships.url, retry=Retry(attempts=100)) as api:
             assert {each["id"] async for each in api.schedules()} == set(some.schedules.values())
             for each in some.schedules.values():
                 await api.remove_schedule(each)
@@ -106,7 +107,7 @@ async def test_what_kills_its_workers_is_given_up_and_the_others_are_delivered(t
     """PO-01: after 3 deaths it is failed, its worker lost; the attempt is counted before it starts."""
     with Upstream() as upstream, fleet(tmp_path, sqlite, *OPTIONS) as ships:
         living = ships.serve()
-        async with AsyncServiceClient(ships.url) as api:
+        async with AsyncServiceClient(ships.url, retry=Retry(attempts=100)) as api:
             url = upstream.url + "/flaky/deadly?fail=9&code=hang"
             deadly = await api.submit(url, max_retries=2, backoff_ms=100)
             others = [await api.submit(f"{upstream.url}/ok/{n}") for n in range(20)]

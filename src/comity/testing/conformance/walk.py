@@ -54,7 +54,7 @@ class Walk:
             else:
                 with suppress(LeaseLost):
                     await getattr(self, f"_{name}")(stage, store, told, draw)
-            if step % 5 == 0 or name == "crash":
+            if step % 15 == 0 or name == "crash":
                 await self._check(store, told)
         await store.close()
 
