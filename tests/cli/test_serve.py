@@ -391,7 +391,7 @@ def test_secrets_are_stored_under_a_key_and_the_doctor_knows_which_is_missed(tmp
     with served(tmp_path, COMITY_ENCRYPTION_KEYS=old) as (process, env):
         sent = ("-H", "Authorization: Bearer hunter2")
         (done,) = lines(comity("submit", f"{upstream.url}/ok/1", *sent, "--wait", env=env))
-        lines(comity("submit", f"{upstream.url}/ok/2", *sent, "--delay", "1h", env=env))
+        lines(comity("submit", f"{upstream.url}/ok/2", *sent, "--cron", "0 0 29 2 *", env=env))
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert done["status"] == "completed"
@@ -405,7 +405,7 @@ def test_secrets_are_stored_under_a_key_and_the_doctor_knows_which_is_missed(tmp
 
     code, (how, missed) = doctor(COMITY_ENCRYPTION_KEYS=new)
     assert (code, how.split()[0], missed.split()[0]) == (1, "ok", "error")
-    assert "at least 1 delivery waits" in missed
+    assert "at least 2 deliveries or schedules need it" in missed  # a schedule and its first run
     assert doctor()[0] == 1
     code, (how,) = doctor(COMITY_ENCRYPTION_KEYS=f"{new},{old}")
     assert (code, "opens what is older" in how) == (0, True)

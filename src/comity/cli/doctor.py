@@ -179,12 +179,14 @@ def _encryption(settings: dict[str, Any]) -> Iterator[Finding]:
         )
     with suppress(ComityError, ImportError):  # that the store cannot be opened is told already
         for key, count in sorted(asyncio.run(_missed(settings)).items()):
-            told = f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} {'delivery waits' if count == 1 else 'deliveries wait'} for it"
+            told = (
+                f"the key {key} is not in COMITY_ENCRYPTION_KEYS, and at least {count} deliveries or schedules need it"
+            )
             yield "error", f"encryption: {told}"
 
 
 async def _missed(settings: dict[str, Any]) -> Counter[str]:
-    """Return the ids of keys that are not configured, and how many of the newest deliveries alive were sealed with each."""
+    """Return the ids of keys that are not configured, and how many need each: of the newest deliveries alive, and of all schedules."""
     from comity.service.stores import open_store, sqlite_file
     from comity.store.records import Query
 
@@ -200,6 +202,12 @@ async def _missed(settings: dict[str, Any]) -> Counter[str]:
                 payload = await store.payload(each.id)
                 with suppress(StoreError):  # a row that cannot be read; it fails when it is sent
                     found.update(() if payload is None else vault.missing(payload.headers))
+        last = ""
+        while schedules := await store.schedules(last):
+            for schedule in schedules:
+                with suppress(StoreError):
+                    found.update(vault.missing(schedule.run.headers))
+            last = schedules[-1].id
     finally:
         await store.close()
     return found
