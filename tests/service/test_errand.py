@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
@@ -38,6 +39,19 @@ class Still(RealClock):
     wall = now
 
 
+class Connecting(ScriptedTransport):
+    """Never gets so far as to send."""
+
+    def __init__(self):
+        super().__init__()
+        self.connecting = asyncio.Event()
+
+    async def open(self, request, limits, slot):
+        self.requests.append(request)
+        self.connecting.set()
+        await asyncio.Event().wait()
+
+
 class Line:
     """Where errands set out, one by one."""
 
@@ -52,7 +66,7 @@ class Line:
             deadline=deadline, max_attempts=asked.max_retries + 1,
         )  # fmt: skip
         (made,) = await self.store.submit([new])
-        transport, clock = ScriptedTransport(entry), Still()
+        transport, clock = entry if isinstance(entry, ScriptedTransport) else ScriptedTransport(entry), Still()
         origins = Origins(self.store, HostRules(Policy(learn=None), {}), clock, draw=lambda: self._draw)
         lease = await self.store.register("w", 10**6 * NS)
         await origins.own(lease, 1)
@@ -61,7 +75,11 @@ class Line:
             await self.store.begin(claim)
             await self.store.finish(claim, BEFORE[status])
         setting = Setting(store=self.store, transport=transport, clock=clock)
-        await Errand(setting, await self._claim(lease), origins, lambda: (lease, LATER), 0).task
+        errand = Errand(setting, await self._claim(lease), origins, lambda: (lease, LATER), 0)
+        if isinstance(transport, Connecting):
+            await transport.connecting.wait()
+            errand.cut("stopped")
+        await errand.task
         assert len(transport.requests) == 1
         return await self.store.get(made.id), (await self.store.attempts(made.id))[-1]
 
@@ -190,3 +208,9 @@ async def test_what_nobody_foresaw_ends_the_delivery_and_not_the_worker(tmp_path
     assert (found.state, found.reason, attempt.sent) == ("failed", "invalid", "no")
     assert found.error == "RuntimeError: a mistake of ours, token=***"
     assert "Traceback" in caplog.text
+
+
+async def test_what_is_cut_short_before_its_first_byte_goes_back(tmp_path):
+    """At most once, too: nothing can have arrived."""
+    found, attempt = await after(tmp_path, Connecting(), mode="at_most_once")
+    assert (found.state, attempt.decision, attempt.sent) == ("retrying", "unsent", "no")
