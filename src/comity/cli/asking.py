@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from comity.cli.moment import moment
 from comity.cli.settled import settled
 from comity.cli.streams import tell
 from comity.errors import InvalidRequest, OptionsError, RequestError, StatusError
@@ -26,7 +28,12 @@ _LISTS: list[str] = []
 _Status = Annotated[str | None, typer.Option(metavar="S", help="pending, retrying, completed, failed or cancelled.")]
 _Lane = Annotated[str | None, typer.Option(metavar="KEY", help="Those of this lane.")]
 _Schedule = Annotated[str | None, typer.Option(metavar="ID", help="Runs of this schedule.")]
-_Since = Annotated[str | None, typer.Option(metavar="TIME", help="Those created since, such as 2026-12-24T18:00:00Z.")]
+_Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Those created since 2026-12-24T18:00:00Z, or for so long: 1h."),
+]
+_Until = Annotated[str | None, typer.Option(metavar="TIME", help="Those created before then, likewise.")]
+_Reason = Annotated[str | None, typer.Option(metavar="R", help="Those that failed for this reason, such as attempts.")]
 
 
 @settled("client")
@@ -133,14 +140,16 @@ def ls(
     status: _Status = None,
     lane: _Lane = None,
     since: _Since = None,
+    until: _Until = None,
+    reason: _Reason = None,
     schedule: _Schedule = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="The most that are printed.")] = 20,
     settings: dict[str, Any],
 ) -> None:
     """List deliveries, the newest first."""
-    filters = _given(status=status, lane=lane, since=since, schedule=schedule)
 
     def work(service: ServiceClient) -> bool:
+        filters = _filters(since, until, status=status, lane=lane, reason=reason, schedule=schedule)
         for number, each in enumerate(service.deliveries(**filters), 1):
             _print(each)
             if number >= limit:
@@ -177,14 +186,17 @@ def replay(
     status: _Status = None,
     lane: _Lane = None,
     since: _Since = None,
+    until: _Until = None,
+    reason: _Reason = None,
     settings: dict[str, Any],
 ) -> None:
     """Deliver again what has ended: the deliveries named, or all that match the options."""
-    filters = _given(status=status, lane=lane, since=since)
 
     def work(service: ServiceClient) -> bool:
+        filters = _filters(since, until, status=status, lane=lane, reason=reason)
         if bool(ids) == bool(filters):
-            raise OptionsError("--status", status, "either ids, or at least one of --status, --lane and --since")
+            options = "--status, --lane, --since, --until and --reason"
+            raise OptionsError("--status", status, f"either ids, or at least one of {options}")
         if ids:
             return _print_all(map(service.replay, ids))
         _print({"count": service.replay_all(**filters)})
@@ -320,6 +332,12 @@ def _submissions(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _filters(since: str | None, until: str | None, **others: str | None) -> dict[str, Any]:
+    now = time.time_ns()
+    times = {"since": since, "until": until}
+    return _given(**others) | {name: moment(text, f"--{name}", now) for name, text in times.items() if text is not None}
 
 
 def _print_all(told: Iterable[dict[str, Any]]) -> bool:
