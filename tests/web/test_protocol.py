@@ -78,17 +78,17 @@ class App:
 
 
 @asynccontextmanager
-async def connected(url):
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+async def connected(served):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(served.url.rpartition(":")[2]))
     try:
         yield reader, writer
     finally:
         writer.close()
 
 
-async def told(url, sent):
+async def told(served, sent):
     """Return the statuses that are answered until the service ends the connection."""
-    async with connected(url) as (reader, writer):
+    async with connected(served) as (reader, writer):
         writer.write(sent)
         answer = await reader.read()
     return [int(each[:3]) for each in answer.split(b"HTTP/1.1 ")[1:]]
@@ -96,21 +96,21 @@ async def told(url, sent):
 
 async def said(app, sent):
     """Return what a service of its own tells."""
-    async with serving(app, host="127.0.0.1", port=0) as url:
-        return await told(url, sent)
+    async with serving(app, host="127.0.0.1", port=0) as served:
+        return await told(served, sent)
 
 
 async def test_what_others_may_read_differently_is_refused_and_ends_the_connection():
     app = App()
-    async with serving(app, host="127.0.0.1", port=0) as url:
-        answers = [await told(url, sent + NEXT) for sent in REFUSED.values()]
+    async with serving(app, host="127.0.0.1", port=0) as served:
+        answers = [await told(served, sent + NEXT) for sent in REFUSED.values()]
     assert dict(zip(REFUSED, answers, strict=True)) == {name: [400] for name in REFUSED}
     assert app.seen == []
 
 
 async def test_nothing_that_does_not_end_is_kept():
-    async with serving(App(), host="127.0.0.1", port=0) as url:
-        assert [await told(url, begun + LONG) for begun in ENDLESS] == [[400]] * len(ENDLESS)
+    async with serving(App(), host="127.0.0.1", port=0) as served:
+        assert [await told(served, begun + LONG) for begun in ENDLESS] == [[400]] * len(ENDLESS)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_nothing_that_does_not_end_is_kept():
 )
 async def test_what_comes_in_pieces_is_read_as_what_comes_at_once(sent, read):
     app = App()
-    async with serving(app, host="127.0.0.1", port=0) as url, connected(url) as (reader, writer):
+    async with serving(app, host="127.0.0.1", port=0) as served, connected(served) as (reader, writer):
         for at in range(len(sent)):
             writer.write(sent[at : at + 1])
             await writer.drain()
@@ -160,7 +160,7 @@ async def test_an_answer_is_told_that_nobody_reads_it_though_another_request_wai
         await receive()
         gone.set()
 
-    async with serving(app, host="127.0.0.1", port=0) as url, connected(url) as (_, writer):
+    async with serving(app, host="127.0.0.1", port=0) as served, connected(served) as (_, writer):
         writer.write((b"GET /x HTTP/1.1\r\n" + HOST + b"\r\n") * 2)
         await begun.wait()
         writer.transport.abort()
