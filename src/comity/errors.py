@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from comity.policy.attempt import Attempt
 
 Sent = Literal["no", "maybe", "yes"]
-StoreReason = Literal["busy", "full", "denied", "corrupt", "schema", "closed", "failed"]
+StoreReason = Literal["busy", "full", "denied", "corrupt", "schema", "gone", "closed", "failed"]
 
 
 class ComityError(Exception):
@@ -95,7 +95,7 @@ class StoreError(ComityError):
 
     Attributes:
         reason: why a database refused: "busy" (another process has it), "full", "denied", "corrupt", "schema" (older or
-            newer than this version's), "closed" or "failed"; of others always "failed".
+            newer than this version's), "gone" (its file was deleted or replaced), "closed" or "failed"; of others always "failed".
     """
 
     def __init__(self, message: str, *, reason: StoreReason = "failed") -> None:

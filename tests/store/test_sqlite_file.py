@@ -451,3 +451,24 @@ def plan_of(path, ask):
         ask(db)
         db.set_trace_callback(None)
         return [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[-1]}")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody can delete there what another has open")
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+async def test_a_file_that_was_deleted_takes_nothing_in_any_more_until_it_is_back(path, suffix):
+    """What is written to it then is gone with the process, so nothing is acknowledged."""
+    store = SqliteStore(path)
+    before = await submit(store)
+    file = path.with_name(path.name + suffix)
+    away = file.rename(path.with_name("away"))
+    for use in (submit(store), everything(store)):
+        with pytest.raises(StoreError, match="is gone, or is another one") as refused:
+            await use
+        assert refused.value.reason == "gone"
+    file.touch()  # another one under its name
+    with pytest.raises(StoreError, match="is gone, or is another one"):
+        await submit(store)
+    away.rename(file)
+    after = await submit(store)
+    assert [each.id for each in await everything(store)] == [*after, *before]
+    await store.close()

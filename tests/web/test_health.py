@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,14 @@ class FullStore:
         if self.full and name == "submit":
             raise StoreError("/secret/path: disk full", reason="full")
         return getattr(self._store, name)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nobody can delete there what another has open")
+async def test_a_store_whose_file_was_deleted_is_not_ready_and_acknowledges_nothing(tmp_path, caplog):
+    async with staged(tmp_path) as api:
+        await api.submit()
+        (tmp_path / "s.db").unlink()
+        for method, path, body in (("GET", "/readyz", None), ("POST", "/requests", PLAIN), ("GET", "/readyz", None)):
+            status, told, _ = await api.call(method, path, body)
+            assert (status, "gone" in told["detail"]) == (503, True)
+    assert {record.getMessage().count("is gone") for record in caplog.records if record.levelname == "ERROR"} == {1}

@@ -51,6 +51,7 @@ from comity.store.schedules import DueSchedules, DueSince, NewSchedule, NextRun,
 from comity.store.sqlite import claims, leases, operating, origins, pruning, readers, reading, scheduling, submitting
 from comity.store.sqlite.claims import give_back
 from comity.store.sqlite.faults import translated
+from comity.store.sqlite.files import Files
 from comity.store.sqlite.lock import Lock
 from comity.store.sqlite.migrations import check_schema
 from comity.store.sqlite.origins import disown
@@ -95,7 +96,8 @@ class SqliteStore:
                 check_schema(self._db, self._path)
                 self._db.execute("UPDATE leases SET expires_at = 0")
                 self._connections = [opened.enter_context(contextlib.closing(self._reader())) for _ in range(READERS)]
-                self._writer = Writer(self._path, self._db, self._clock, ageing)
+                self._files = Files(self._path)
+                self._writer = Writer(self._path, self._files, self._db, self._clock, ageing)
             self._opened = opened.pop_all()
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         for connection in self._connections:
@@ -270,6 +272,7 @@ class SqliteStore:
         def work() -> T:
             connection = self._idle.get()
             try:
+                self._files.check()
                 with translated(self._path), _one_state(connection):
                     return read(connection, *args, **named)
             finally:

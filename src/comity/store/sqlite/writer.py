@@ -21,6 +21,7 @@ from comity.store.bell import Bell
 from comity.store.ids import Ids
 from comity.store.known import Known
 from comity.store.sqlite.faults import fault
+from comity.store.sqlite.files import Files
 from comity.store.sqlite.transaction import Transaction
 from comity.store.sums import Results
 from comity.store.work import BaseWriter, Work, by_handler
@@ -38,13 +39,14 @@ class Writer(BaseWriter):
 
     Args:
         path: the file, for messages.
+        files: what is looked after before each commit.
         db: a connection that any thread may use; only the writer's does from now on.
         clock: ns since the epoch.
         ageing: ns.
     """
 
-    def __init__(self, path: Path, db: sqlite3.Connection, clock: Callable[[], int], ageing: int) -> None:
-        self._path, self._db, self._clock, self._ageing = path, db, clock, ageing
+    def __init__(self, path: Path, files: Files, db: sqlite3.Connection, clock: Callable[[], int], ageing: int) -> None:
+        self._path, self._files, self._db, self._clock, self._ageing = path, files, db, clock, ageing
         self._ids, self._known = Ids(), Known()
         self._waiting: deque[Work] = deque()
         self._wake = Condition()
@@ -86,7 +88,10 @@ class Writer(BaseWriter):
     def _commit(self, works: list[Work]) -> list[Any]:
         """Carry out all of it in one transaction; return the results or errors."""
         try:
+            self._files.check()
             self._db.execute("BEGIN IMMEDIATE")
+        except StoreError as error:
+            return [error] * len(works)
         except sqlite3.Error as error:
             return [fault(self._path, error)] * len(works)
         now = self._clock()
