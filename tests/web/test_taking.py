@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from comity.service.policies import Policies
+from comity.service.vault import Vault
+from comity.settings import Entry
 from comity.store.records import Query
 from comity.web.security import Tokens
 from tests.web.stage import PLAIN, DownStore, staged
@@ -90,6 +93,37 @@ async def test_a_key_that_stood_for_something_else_is_refused(api):
     await api.submit({"Idempotency-Key": "k"})
     status, body, _ = await api.call("POST", "/requests", PLAIN | {"body": "x"}, headers={"Idempotency-Key": "k"})
     assert (status, body["field"]) == (422, "Idempotency-Key")
+
+
+@pytest.mark.parametrize(
+    "change", [{"policy": "gentle"}, {"callbackUrl": "https://hooks.example/"}, {"policy": "gentle", "cron": "@"}]
+)
+async def test_a_key_that_was_accepted_is_answered_though_the_configuration_has_changed_since(tmp_path, change):
+    """Its policy is gone, or the secret of callbacks: what is new is refused for that, what is known answered as ever."""
+    fields = PLAIN | change | ({"cron": "0 0 1 1 *"} if "cron" in change else {})
+    entry = Entry(name="gentle", options={"max_retries": 1}, label=str)
+    key = {"Idempotency-Key": "k"}
+    async with staged(tmp_path, policies=Policies({"gentle": entry})) as api:
+        _, before, _ = await api.call("POST", "/requests", fields, headers=key)
+    async with staged(tmp_path, signs=False) as api:
+        status, after, headers = await api.call("POST", "/requests", fields, headers=key)
+        assert (status, after["id"], headers["Idempotency-Replayed"]) == (201, before["id"], "true")
+        (line,) = await batch(api, [json.dumps(fields | {"idempotencyKey": "k"}).encode()])
+        assert line["accepted"]["id"] == before["id"]
+        for other in ({"Idempotency-Key": "new"}, {}):
+            status, told, _ = await api.call("POST", "/requests", fields, headers=other)
+            assert (status, told["field"]) == (422, next(iter(change)))
+        status, told, _ = await api.call("POST", "/requests", fields | {"body": "other"}, headers=key)
+        assert (status, told["field"]) == (422, "Idempotency-Key")
+
+
+async def test_a_key_whose_secrets_cannot_be_compared_any_more_says_so(tmp_path):
+    fields, key = PLAIN | {"headers": {"Authorization": "Bearer hunter2"}}, {"Idempotency-Key": "k"}
+    async with staged(tmp_path, vault=Vault([bytes(32)])) as api:
+        assert (await api.call("POST", "/requests", fields, headers=key))[0] == 201
+    async with staged(tmp_path) as api:
+        status, told, _ = await api.call("POST", "/requests", fields, headers=key)
+    assert (status, "encryption key of that time" in told["detail"]) == (422, True)
 
 
 async def test_submissions_under_one_key_that_come_together_are_one(api):

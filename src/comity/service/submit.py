@@ -42,11 +42,19 @@ class Refused(ComityError):
     Attributes:
         field: which field is wrong; None when the whole is no submission.
         malformed: it is no JSON.
+        new: what would be stored but for the configuration; under its key it may have been accepted before that changed.
     """
 
-    def __init__(self, message: str, *, field: str | None = None, malformed: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        malformed: bool = False,
+        new: NewDelivery | NewSchedule | None = None,
+    ) -> None:
         super().__init__(message)
-        self.field, self.malformed = field, malformed
+        self.field, self.malformed, self.new = field, malformed, new
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=camel):
@@ -181,28 +189,37 @@ def to_deliver(
         mode=given.delivery,
         idempotency_key=key or own,
     )
-    sealed = vault.seal(_settled(new, asked, given, policies, signs=signs))
-    return sealed if given.cron is None else _schedule(given, given.cron, sealed)
+    terms, missed = _terms(given, asked, policies, signs=signs)
+    sealed = vault.seal(_settled(new, terms))
+    stored = sealed if given.cron is None else _schedule(given, given.cron, sealed)
+    if missed is not None:
+        raise Refused(str(missed), field=missed.field, new=stored)
+    return stored
 
 
-def _settled(new: NewDelivery, asked: Asked, given: Submission, policies: Policies, *, signs: bool) -> NewDelivery:
-    """Return a delivery with all its terms: its own, then those of the policy that was asked for, then the defaults."""
+def _terms(given: Submission, asked: Asked, policies: Policies, *, signs: bool) -> tuple[Terms, Refused | None]:
+    """Return a delivery's own terms, then those of the policy that was asked for, then the defaults; and what they lack here."""
+    preset, missed = {}, None
     try:
-        of_policy = {} if given.policy is None else policies.fields(given.policy)
-        terms = Terms(**asdict(asked) | of_policy | given_terms(given))
+        preset = {} if given.policy is None else policies.fields(given.policy)
     except OptionsError as error:
-        raise Refused(str(error), field="policy") from None
+        missed = Refused(str(error), field="policy")
+    terms = Terms(**asdict(asked) | preset | given_terms(given))
     if terms.signed:
-        _check_signed(given, signs=signs)
+        _check_signed(given)
+        if not signs:
+            hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave signed out"
+            missed = Refused(f"this service has no secret to sign deliveries with: {hint}", field="signed")
+    return terms, missed
+
+
+def _settled(new: NewDelivery, terms: Terms) -> NewDelivery:
     # The fingerprint is of what was given: the same submission stays the same when policy or defaults have changed since.
     fingerprints = (new.fingerprint,)
     return replace(new, options=terms.stored(), max_attempts=terms.max_retries + 1, fingerprints=fingerprints)
 
 
-def _check_signed(given: Submission, *, signs: bool) -> None:
-    if not signs:
-        hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave signed out"
-        raise Refused(f"this service has no secret to sign deliveries with: {hint}", field="signed")
+def _check_signed(given: Submission) -> None:
     for name in given.headers:
         if name.lower() in SIGNATURE:
             raise Refused(f"header {name} cannot be set beside signed, which sets it at each attempt", field="headers")

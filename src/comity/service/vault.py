@@ -82,6 +82,10 @@ class Vault:
         """Return whether a header's value is a secret."""
         return name.lower() in self._names or redact.is_secret(name)
 
+    def holds(self, new: NewDelivery) -> bool:
+        """Return whether there are secrets among a delivery's headers."""
+        return any(self.is_secret(name) for name in _read(new.headers))
+
     def seal(self, new: NewDelivery) -> NewDelivery:
         """Return a delivery whose secrets are sealed, if there is a key.
 

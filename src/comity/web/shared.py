@@ -79,18 +79,38 @@ class Shared:
         Raises:
             Refused: a field cannot be used.
         """
+        new = submit.to_deliver(given, self.guard, key, policies=self.policies, vault=self.vault, signs=self.signs)
         if given.callback_url is not None and not self.signs:
             hint = "set callback_secrets (COMITY_CALLBACK_SECRETS), or leave callbackUrl out"
-            raise Refused(f"this service has no secret to sign callbacks with: {hint}", field="callbackUrl")
-        return submit.to_deliver(given, self.guard, key, policies=self.policies, vault=self.vault, signs=self.signs)
+            raise Refused(f"this service has no secret to sign callbacks with: {hint}", field="callbackUrl", new=new)
+        return new
 
-    async def submit(self, new: Sequence[NewDelivery | NewSchedule]) -> list[Submitted]:
-        """Store what was submitted, as `Store.submit`, and remember whether that went well; schedules begin now."""
+    async def known(self, refused: Refused) -> tuple[NewDelivery | NewSchedule, Submitted]:
+        """Return what was accepted under the key of a submission that is refused now, as the configuration has changed since.
+
+        Raises:
+            Refused: `refused`, where nothing was.
+        """
+        new = refused.new
+        if new is None or new.idempotency_key is None:
+            raise refused
+        (made,) = await self.submit([new], most=0)  # no room, so nothing new is stored
+        if made.outcome == "full":
+            raise refused
+        return new, made
+
+    async def submit(self, new: Sequence[NewDelivery | NewSchedule], most: int | None = None) -> list[Submitted]:
+        """Store what was submitted, as `Store.submit`, and remember whether that went well; schedules begin now.
+
+        Args:
+            new: what.
+            most: so many may be alive, rather than as many as there is room for.
+        """
         with self.storing.watched():
             if any(isinstance(each, NewSchedule) for each in new):
                 now = await self.store.now()
                 new = [with_first_time(each, now) for each in new]
-            return await self.store.submit(new, await self.room.bound(len(new)))
+            return await self.store.submit(new, await self.room.bound(len(new)) if most is None else most)
 
 
 def shared_of(request: Request) -> Shared:

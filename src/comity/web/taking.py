@@ -43,9 +43,13 @@ async def take(request: Request) -> Response:
     """Store one submission."""
     service = shared_of(request)
     key = submit.idempotency_key(request.headers.get("idempotency-key"))
-    new = service.to_deliver(submit.read(await content(request)), key)
-    (made,) = await service.submit([new])
-    told, wait = _accepted(made, new)
+    given = submit.read(await content(request))
+    try:
+        new = service.to_deliver(given, key)
+        (made,) = await service.submit([new])
+    except submit.Refused as error:
+        new, made = await service.known(error)
+    told, wait = _accepted(service, made, new)
     extra = {"Idempotency-Replayed": "true"} if made.outcome == "replayed" else {}
     return reply(told, 201, {"Location": f"/requests/{made.id}", **headers(wait), **extra})
 
@@ -100,10 +104,12 @@ OPERATIONS = (
 )
 
 
-def _accepted(made: Submitted, new: New) -> tuple[Accepted, int]:
+def _accepted(service: Shared, made: Submitted, new: New) -> tuple[Accepted, int]:
     """Return the answer to a submission, the same whenever it is asked for, and its poll hint (ns)."""
     if made.outcome == "conflict":
         told = "this key stood for another submission; a new one needs a new key"
+        if service.vault.holds(new.run if isinstance(new, NewSchedule) else new):
+            told += ". Its headers hold secrets, which cannot be compared when the encryption key of that time is not configured now"
         raise Refusal(422, told, field="Idempotency-Key")
     if made.outcome == "full":
         told = "the queue is full: as many deliveries wait as max_queue allows, and more are not taken in"
@@ -158,7 +164,7 @@ async def _answers(service: Shared, body: AsyncIterator[bytes]) -> AsyncGenerato
             number += 1
             if text is None or text.strip():
                 numbers.append(number)
-                lines.append(_read(service, number, text))
+                lines.append(await _read(service, number, text))
         try:
             done = await _store(service, numbers, lines)
         except StoreError as error:
@@ -170,13 +176,19 @@ async def _answers(service: Shared, body: AsyncIterator[bytes]) -> AsyncGenerato
             yield b"".join(msgspec.json.encode(line) + b"\n" for line in done)
 
 
-def _read(service: Shared, number: int, text: bytes | None) -> Line | New:
+async def _read(service: Shared, number: int, text: bytes | None) -> Line | New:
     try:
         if text is None:
             raise too_long(service.max_body)
         return service.to_deliver(submit.read(text))
-    except (submit.Refused, Refusal) as error:
+    except Refusal as error:
         return _failed(number, error)
+    except submit.Refused as error:
+        try:
+            new, made = await service.known(error)
+        except (submit.Refused, StoreError) as still:
+            return _failed(number, still)
+        return _line(service, number, new, made)
 
 
 async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line | New]) -> list[Line]:
@@ -184,7 +196,7 @@ async def _store(service: Shared, numbers: Sequence[int], lines: Sequence[Line |
     results = await _submitted(service, new) if new else []
     rest = iter(zip(new, results, strict=True))
     return [
-        each if isinstance(each, Line) else _line(number, *next(rest))
+        each if isinstance(each, Line) else _line(service, number, *next(rest))
         for number, each in zip(numbers, lines, strict=True)
     ]
 
@@ -206,11 +218,11 @@ async def _submitted(service: Shared, new: Sequence[New]) -> list[Submitted | Ex
     return done
 
 
-def _line(number: int, new: New, result: Submitted | Exception) -> Line:
+def _line(service: Shared, number: int, new: New, result: Submitted | Exception) -> Line:
     try:
         if isinstance(result, Exception):
             raise result
-        return Line(line=number, accepted=_accepted(result, new)[0])
+        return Line(line=number, accepted=_accepted(service, result, new)[0])
     except (Refusal, OptionsError, StoreError) as error:
         return _failed(number, error)
 
