@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from comity.policy.units import NS
 from comity.service.guard import Guard
 from comity.service.schedule import with_first_time
 from comity.service.submit import Refused, idempotency_key, read, to_deliver
 from comity.service.terms import Asked, Terms, camel
 from comity.service.vault import Vault
+from comity.store.ids import Ids
 from comity.store.records import NewDelivery
+from comity.store.schedules import run_of
 
 GUARD = Guard()
 PLAIN = {"url": "https://api.example/x?y=1", "method": "POST"}
@@ -209,6 +212,20 @@ def test_what_is_to_be_signed_brings_no_signature_of_its_own():
         stored(headers={"Webhook-Id": "1"}, signed=True)
     assert refused.value.field == "headers"
     assert Terms.read(stored(signed=True).options).signed
+
+
+@pytest.mark.parametrize("value", ["0199c0de-6800-7000-8000-000000000000/2026-12-24T05:30:00Z"])
+def test_a_key_of_the_form_that_runs_of_schedules_have_is_refused(value):
+    with pytest.raises(Refused, match="of the form ID/TIME"):
+        idempotency_key(value)
+    assert idempotency_key(value[1:]) == value[1:]
+
+
+def test_that_form_is_the_one_of_runs():
+    run = NewDelivery(origin="https://api.example:443", method="GET", url="https://api.example/")
+    made = run_of(Ids().new(NS), run, 1_700_000_000 * NS, None)
+    with pytest.raises(Refused, match="of the form ID/TIME"):
+        idempotency_key(made.idempotency_key)
 
 
 @pytest.mark.parametrize("value", ["callback 5", '"callback 12"'])

@@ -32,6 +32,10 @@ _KEY = re.compile(r"[\x20-\x7e]+")
 CALLBACK_KEY = "callback {}"
 """The key of the callback that an event asks for. Nobody else may use such a one: who came first would take the other's place."""
 _TAKEN = re.compile(CALLBACK_KEY.format("[0-9]+"))
+_OF_RUN = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+)
+"""A key of the form that runs of schedules have (`run_of`): a receiver would take one delivery for the repetition of the other."""
 _PATH = re.compile(r"\$(?:\.(\w+)|\[[^]]*\])+|field `(\w+)`")
 _ESCAPE = re.compile(r'\\(["\\])')
 
@@ -229,7 +233,7 @@ def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | 
     """Read an idempotency key: a quoted string (draft-ietf-httpapi-idempotency-key-header-07), or bare.
 
     Raises:
-        Refused: it is empty, too long, holds other than visible ASCII, or is of a form that callbacks have.
+        Refused: it is empty, too long, holds other than visible ASCII, or is of a form that callbacks or runs have.
 
     Example:
         >>> idempotency_key('"8e03978e"'), idempotency_key("8e03978e")
@@ -247,6 +251,9 @@ def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | 
         raise Refused(f"{field} has to be 1 to {_LONGEST_KEY} ASCII characters", field=field)
     if _TAKEN.fullmatch(key):
         told = f'{field} is of the form "{CALLBACK_KEY.format("N")}", which the service uses itself; take another'
+        raise Refused(told, field=field)
+    if _OF_RUN.fullmatch(key):
+        told = f"{field} is of the form ID/TIME, which runs of schedules have; take another"
         raise Refused(told, field=field)
     return key
 

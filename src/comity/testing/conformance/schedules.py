@@ -238,6 +238,22 @@ class Schedules:
                 assert resumed.next_at == still
             assert set(await due(store)) == {made.schedule, other.schedule}
 
+    @pytest.mark.parametrize("sent", [False, True])
+    async def test_a_run_that_a_pause_cancelled_and_that_was_replayed_is_that_of_its_time(
+        self, stage: Stage, sent: bool
+    ) -> None:
+        """Resumed, its schedule makes no other one of that time, which would have the same key."""
+        async with stage.opened() as store:
+            made = await start(store)
+            schedule = await of(store, made)
+            await store.change_schedule(schedule.id, paused=True)
+            await store.replay(made.id)
+            if sent:
+                await send(store, await worker(store))
+            resumed = await store.change_schedule(schedule.id, paused=False)
+            assert resumed is not None
+            assert resumed.next_at == schedule.next_at
+
     async def test_a_change_that_is_made_already_changes_nothing(self, stage: Stage) -> None:
         """Nor is there one of what is not there."""
         async with stage.opened() as store:
