@@ -158,10 +158,15 @@ class PostgresStore:
             raise OptionsError("patience", patience, "more than 0 seconds, for example 10")
         place = Place(dsn, schema, patience)
         with translated():
+            # No least size: a pool that has one opens a lost connection again by itself, and writes a traceback into the log
+            # for each try that fails. Here whoever needs it does.
             with place.understood():
-                pool = await asyncpg.create_pool(**place.arguments, min_size=1, max_size=READERS)
+                pool = await asyncpg.create_pool(**place.arguments, min_size=0, max_size=READERS)
             try:
-                async with pool.acquire() as db:
+                with place.understood():
+                    db = await pool.acquire()
+                async with contextlib.AsyncExitStack() as held:
+                    held.push_async_callback(pool.release, db)
                     await check_schema(db, place)
                     bell = Bell(await reading.last_event(db))
             except BaseException:
