@@ -48,6 +48,37 @@ async def test_a_database_that_does_not_answer_counts_as_away_until_it_does(data
     assert len(await everything(store)) == 3
 
 
+async def test_who_comes_while_a_database_does_not_answer_waits_as_long_as_the_first_does(far):
+    """Nobody waits for a turn of his own after that, nor is the first one tried again."""
+    store, way = far
+    await submit(store)
+    way.freeze()
+    waiting = []
+    for _ in range(12):  # more than the connections that write take with them
+        waiting.append(asyncio.ensure_future(submit(store)))
+        await asyncio.sleep(0)
+    with pytest.raises(StoreError, match="did not answer in time"):
+        await waiting[0]
+    await asyncio.sleep(0)
+    assert all(isinstance(each.exception(), StoreError) for each in waiting[6:])
+    await asyncio.wait(waiting)
+    way.thaw()
+    await submit(store)
+
+
+async def test_nothing_but_ours_tells_the_log_of_a_database_that_is_away(far, caplog):
+    """The driver's pool would, with a traceback for each try."""
+    store, way = far
+    await store.counts()
+    await way.cut()
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await store.counts()
+    await way.mend()
+    await store.counts()
+    assert [record for record in caplog.records if record.name.startswith("asyncpg")] == []
+
+
 async def test_a_patience_that_is_none_is_refused(database):
     with pytest.raises(OptionsError, match="patience"):
         await PostgresStore.open(database, patience=0)

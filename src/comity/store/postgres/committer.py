@@ -81,6 +81,9 @@ class Committer:
     Args:
         rules: of the store.
         undo: takes what is to be undone, after a commit of which nobody knows whether it happened.
+
+    Attributes:
+        silent: what the last transaction failed with, if the database did not answer.
     """
 
     def __init__(self, rules: Rules, undo: Callable[[Work], None]) -> None:
@@ -88,10 +91,12 @@ class Committer:
         self._rank = {handler: rank for rank, handler in enumerate(rules.order)}
         self._known = Known()
         self._db: Any = None
+        self.silent: StoreError | None = None
 
     async def commit(self, works: list[Work]) -> list[Any]:
         """Carry out all of it in one transaction; return the results or errors."""
         lost = tries = 0
+        self.silent = None
         while True:
             tries += 1
             try:
@@ -105,6 +110,9 @@ class Committer:
                 if self._db is None or self._db.is_closed() or isinstance(error, BROKEN):
                     self._drop()
                     lost += 1
+                    if isinstance(error, TimeoutError):
+                        self.silent = fault(error)
+                        return [self.silent] * len(works)
                     # The first loss is one that was noticed late: the server may long be back.
                     if lost > 1 or not isinstance(error, DRIVER):
                         return [_told_as(error)] * len(works)

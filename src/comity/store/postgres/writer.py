@@ -75,6 +75,11 @@ class Writer(BaseWriter):
                 works = [work for work in some if work.future is None or not work.future.cancelled()]
                 if works:
                     self._tell(works, await hand.committer.commit(works))
+                    if (silent := hand.committer.silent) is not None:
+                        # Who came meanwhile does not wait as long once more, and all behind them yet another time.
+                        late = [*self._waiting]
+                        self._waiting.clear()
+                        self._tell(late, [silent] * len(late))
             hand.busy = False
             if self._closing:
                 return
