@@ -269,6 +269,19 @@ async def seen(path, delivery):
     return found
 
 
+def test_the_doctor_looks_where_a_store_that_is_not_there_would_be_made(tmp_path):
+    ill = comity("doctor", "--store", "sqlite:///nowhere/x.db", cwd=tmp_path)
+    assert ill.returncode == 1
+    assert "error    store: nowhere/x.db: there is no directory nowhere; make it first" in ill.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_the_doctor_finds_a_directory_that_may_not_be_written(tmp_path):
+    (tmp_path / "shut").mkdir(mode=0o500)
+    ill = comity("doctor", "--store", "sqlite:///shut/x.db", cwd=tmp_path)
+    assert (ill.returncode, "nothing can be made in shut" in ill.stdout) == (1, True)
+
+
 def test_the_doctor_says_what_keeps_the_service_from_running(tmp_path):
     well = comity("doctor", cwd=tmp_path)
     assert (well.returncode, "error" in well.stdout) == (0, False)
@@ -376,6 +389,7 @@ def test_a_configuration_has_policies_and_limits_of_hosts(tmp_path, upstream):
     ("toml", "said"),
     [
         ('[hosts."a.example"]\nrate = "fast"', "hosts.\"a.example\".rate (in bad.toml)='fast'"),
+        ('[hosts."A.example"]\n[hosts."a.example"]', "another key names the same host"),
         ("[policies.gentle]\nmax_retries = 0", 'policies."gentle".max_retries (in bad.toml)=0'),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import stat
 import sys
@@ -54,7 +55,7 @@ def _findings(settings: dict[str, Any], mistakes: dict[str, OptionsError]) -> It
         "guard", lambda: (guard_of(settings), f"{len(settings['allow'])} allowed besides the public internet")[1]
     )
     if "hosts" not in mistakes:
-        yield _tried("hosts", lambda: f"{len(settings['hosts'])} with limits of their own in the configuration")
+        yield _tried("hosts", lambda: _hosts(settings["hosts"]))
     yield _tried("policies", lambda: ", ".join(policies_of(settings).names) or "none in the configuration")
     yield _tried("tokens", lambda: _tokens(settings))
     yield _tried("callbacks", lambda: _secrets(settings["callback_secrets"]))
@@ -100,6 +101,10 @@ def _store(url: str) -> str:
 
     path = sqlite_file(url)
     if path is not None and not path.exists():
+        if not path.parent.is_dir():
+            raise StoreError(f"{path}: there is no directory {path.parent}; make it first", reason="denied")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise StoreError(f"{path}: nothing can be made in {path.parent}, which may not be written", reason="denied")
         return f"{path} is not there yet; serve makes it"
     if path is not None and _in_use(path):
         return (
@@ -144,6 +149,13 @@ def _postgres(url: str) -> Iterator[Finding]:
         yield "ok", f"Postgres {found.server}, {found.round_trip / 1e6:.1f} ms away"
         for text in warnings(found):
             yield "warning", f"Postgres: {text}"
+
+
+def _hosts(hosts: dict[str, Any]) -> str:
+    from comity.policy.host_rules import HostRules
+
+    HostRules(None, hosts)  # two names that mean one host are told by all of them together
+    return f"{len(hosts)} with limits of their own in the configuration"
 
 
 def _tokens(settings: dict[str, Any]) -> str:
