@@ -55,6 +55,9 @@ def test_an_ordinary_name_is_not(name):
         ("@PW@h", "***@h"),
         ("http://h/x?api_key=1&x=1", "http://h/x?api_key=***&x=1"),
         ("http://h/x?x=1;token=1#access_token=9", "http://h/x?x=1;token=***#access_token=***"),
+        ("/x?token=1#S3CR3T", "/x?token=***#***"),
+        ("http://h/x#a&page=2", "http://h/x#***&page=2"),
+        ("http://h/x#", "http://h/x#"),
         ("/x?sig=a%2Fb&e=1%3A2", "/x?sig=***&e=1%3A2"),
         ("http://h/a@b?mail=a@b.c", "http://h/a@b?mail=a@b.c"),
         ("http://h/x?token=", "http://h/x?token="),
@@ -145,6 +148,11 @@ def test_a_foreign_text_loses_its_secrets(foreign):
     """SC-01"""
     assert SECRET in foreign
     assert SECRET not in redact.text(foreign)
+
+
+@pytest.mark.parametrize("name", ["Authentication-Info", "proxy-authentication-info"])
+def test_what_an_answer_says_of_the_next_proof_is_a_secret(name):
+    assert redact.headers([(name, "nextnonce=x")]) == [(name, "***")]
 
 
 def test_a_foreign_text_without_secrets_stays():

@@ -160,6 +160,13 @@ def test_a_rate_of_what_no_delivery_costs_is_refused(tmp_path, said, label):
     assert "tokens" not in str(garbled.value)
 
 
+@pytest.mark.parametrize("said", [{"disable_after": "0s"}, {"lease": "0s"}, {"lease": "off"}])
+def test_a_time_in_which_nothing_can_happen_is_refused(tmp_path, said):
+    with pytest.raises(OptionsError, match=r"^--"):
+        resolve(rows("worker"), sources(tmp_path, flags=said))
+    assert resolve(rows("worker"), sources(tmp_path))["disable_after"] is None
+
+
 def test_a_file_that_is_not_there_is_refused_when_it_was_named(tmp_path):
     assert variables_of(tmp_path / ".env") == {}
     with pytest.raises(OptionsError, match=r"none\.toml"):

@@ -1,6 +1,6 @@
 """What is a secret, and how text is shown without it. Every repr, message, event, log line and row passes here.
 
-Secret are: the user information of a URL; the value of a header, a query or a fragment field whose name speaks of a
+Secret are: the user information of a URL; its fragment, but for fields with names; the value of a header, a query or a fragment field whose name speaks of a
 secret (`api_key`, `X-Amz-Signature`, `clientSecret`); cookies; wherever it stands, what has the form of a well-known kind
 of token (a JWT, `ghp_...`, a bot's token in a path). Any other secret inside a path or a body cannot be told from data;
 comity shows no bodies.
@@ -22,6 +22,8 @@ _WORDS = frozenset({
 })  # fmt: skip
 _GLUED = re.compile(r"(?:apikey|token|secret|passw|credential|signature|sessid|sessionid|auth)$")
 _OPEN = frozenset({"idempotency-key", "sec-websocket-key", "www-authenticate", "proxy-authenticate"})
+_NAMED = frozenset({"authentication-info", "proxy-authentication-info"})
+"""Answers that hold what the next request is proved by (RFC 7615), though their names do not say so."""
 _IN_QUERIES = frozenset(
     {"code"}
 )  # an authorization code (RFC 6749 section 4.1.2), a function's key; elsewhere a number
@@ -105,6 +107,8 @@ def _speaks_of_a_secret(name: str) -> bool:
     plain = unquote_plus(name)
     if plain.lower() in _OPEN:
         return False
+    if plain.lower() in _NAMED:
+        return True
     words = [word for word in _SPLIT.split(_CAMEL.sub("-", plain).lower()) if word]
     # "key" alone is a secret at the end (api_key, Ocp-Apim-Subscription-Key), not at the start (KeyError, key_count).
     return any(word in _WORDS or _GLUED.search(word) for word in words) or words[-1:] == ["key"]
@@ -124,14 +128,17 @@ def _hide_pair(found: re.Match[str]) -> str:
 
 
 def _fields(tail: str) -> str:
-    """Mask the values of secret fields in everything after the first "?" or "#"."""
-    if "=" not in tail:
-        return tail
+    """Mask the values of secret fields in everything after the first "?" or "#", and what is no field behind the "#".
+
+    A fragment is never sent, so nobody misses it; what some put there, an access token, needs no name.
+    """
     start = next((at for at, char in enumerate(tail) if char in "?#"), -1)
     if start < 0:
         return tail
-    parts = re.split(r"([?#&;])", tail[start:])
-    return tail[:start] + "".join(map(_field, parts))
+    query, mark, fragment = tail[start:].partition("#")
+    shown = [_field(part) for part in re.split(r"([?&;])", query)]
+    hidden = [_field(part) if "=" in part or part in "?#&;" else MASK for part in re.split(r"([?#&;])", fragment)]
+    return "".join([tail[:start], *shown, mark, *hidden])
 
 
 def _field(part: str) -> str:

@@ -11,6 +11,7 @@ import tomllib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,11 +120,6 @@ def _count_or_off(given: str, option: str) -> int | None:
 
 def _path(given: str, option: str) -> Path:
     return Path(_text(given, option)).expanduser()
-
-
-def _lease(given: str, option: str) -> float:
-    # Renewed three times in this time, over a network and a disk that may be slow.
-    return required(given, option, minimum=1.0)
 
 
 def _key(given: str, option: str) -> bytes:
@@ -281,7 +277,7 @@ TABLE: tuple[Setting, ...] = (
         text="How long failed deliveries are kept.",
     ),
     Setting(
-        name="disable_after", default="off", unit="D", group="worker", read=duration,
+        name="disable_after", default="off", unit="D", group="worker", read=partial(duration, minimum=1.0),
         text="A lane is paused by itself when its attempts did nothing but fail for so long.",
     ),
     Setting(
@@ -289,7 +285,8 @@ TABLE: tuple[Setting, ...] = (
         text="What callbacks and signed deliveries are signed with, the newest first; without it there are none.",
     ),
     Setting(
-        name="lease", default="30s", unit="D", group="worker", read=_lease,
+        name="lease", default="30s", unit="D", group="worker",
+        read=partial(required, minimum=1.0),  # renewed three times in it, over a network and a disk that may be slow
         text="When a worker falls silent for so long, others take over what it held.",
     ),
     Setting(

@@ -159,7 +159,7 @@ def test_a_day_that_a_zone_left_out_is_due_at_the_jump():
         ("60 * * * *", "'60' is no minute; that is 0 to 59"), ("* 24 * * *", "no hour"), ("* * 0 * *", "no day of month"),
         ("* * 32 * *", "no day of month"), ("* * * 13 *", "no month"), ("* * * 0 *", "no month"), ("* * * * 8", "no day of week"),
         ("* * * foo *", "1 to 12 or jan to dec"), ("* * * * monday", "0 to 7 or sun to sat"), ("jan * * * *", "no minute"),
-        ("5-1 * * * *", "rising range"), ("* 22-4 * * *", "rising range"), ("*/0 * * * *", "no minute"), ("1,,2 * * * *", "'' is no"),
+        ("5-1 * * * *", "rising range"), ("* 22-4 * * *", "rising range"), ("*/0 * * * *", "no minute"), ("*/99 * * * *", "so say that"), ("0 */24 * * *", "so say that"), ("1,,2 * * * *", "'' is no"),
         ("5/15 * * * *", 'from where to where: "5-59/15"'), ("1-2-3 * * * *", "no minute"), ("-1 * * * *", "no minute"), ("1- * * * *", "no minute"),
         ("* * ? * *", "no day of month"), ("* * L * *", "no day of month"), ("٣ * * * *", "no minute"), ("*5 * * * *", "no minute"),
         ("0 0 30 2 *", "no such day"), ("0 0 31 2,4,6,9,11 *", "no such day"), ("0 0 * * fri-mon", "no day of week"),
@@ -171,7 +171,23 @@ def test_what_cannot_be_read_is_named(expression, named):
     assert named in str(caught.value)
 
 
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "/etc/passwd", "Europe", "+01:00", None, 7])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Mars/Olympus",
+        "",
+        "../etc/passwd",
+        "/etc/passwd",
+        "Europe",
+        "+01:00",
+        "localtime",
+        "posixrules",
+        "Factory",
+        "right/UTC",
+        None,
+        7,
+    ],
+)
 def test_an_unknown_zone_is_named(zone):
     with pytest.raises(OptionsError, match="zone"):
         Cron("* * * * *", zone)

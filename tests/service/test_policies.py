@@ -104,3 +104,8 @@ def test_a_mistake_names_file_policy_option_and_what_is_allowed(options, option,
         policies(gentle=options)
     assert str(refused.value).startswith(f'policies."gentle".{option} (in c.toml)')
     assert allowed in str(refused.value)
+
+
+def test_a_policy_without_a_name_is_refused():
+    with pytest.raises(OptionsError, match="names that are not blank"):
+        policies(**{"": GENTLE})

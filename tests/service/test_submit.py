@@ -241,3 +241,11 @@ def test_two_keys_have_to_be_one():
     with pytest.raises(Refused) as refused:
         stored("k", idempotencyKey="other")
     assert refused.value.field == "idempotencyKey"
+
+
+@pytest.mark.parametrize("name", ["url", "callbackUrl"])
+def test_a_url_with_a_fragment_is_refused(name):
+    """It would never be sent, so it is a mistake, or a secret that is stored for nothing."""
+    with pytest.raises(Refused, match="has a fragment") as refused:
+        stored(**{name: "https://api.example/x#S3CR3T"})
+    assert (refused.value.field, "S3CR3T" in str(refused.value)) == (name, False)

@@ -58,6 +58,8 @@ _FIELDS = (
 _ITEM = re.compile(r"(?:(\*)|([0-9]{1,2}|[a-z]{3})(?:-([0-9]{1,2}|[a-z]{3}))?)(?:/([0-9]{1,2}))?")
 _LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DAY = 86_400
+_NO_ZONES = {"localtime", "posixrules", "Factory"}
+"""Files beside those of the zones: what they mean is each machine's own affair, or nothing."""
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -181,6 +183,8 @@ def _read(text: str, field: _Field, expression: str) -> frozenset[int]:
         stride = int(step or 1)
         if not field.least <= low <= high <= field.most or not stride:
             raise _wrong(item, field, expression)
+        if every and stride > high - low:
+            raise _wrong(item, field, expression, f"so long a step reaches nothing but {low}, so say that")
         found.update(range(low, high + 1, stride))
     return frozenset(found)
 
@@ -191,6 +195,8 @@ def _wrong(item: str, field: _Field, expression: str, hint: str = "") -> Options
 
 def _zone(name: object) -> ZoneInfo:
     try:
+        if isinstance(name, str) and (name in _NO_ZONES or name.startswith(("posix/", "right/"))):
+            raise LookupError(name)
         return ZoneInfo(name)  # type: ignore[arg-type]
     except (LookupError, ValueError, TypeError, OSError):
         allowed = 'an IANA name such as "Europe/Berlin"'

@@ -68,6 +68,8 @@ def given_terms(of: msgspec.Struct) -> dict[str, Any]:
 
 
 def _preset(entry: Entry) -> Preset:
+    if not entry.name.strip():
+        raise OptionsError("policies", entry.name, "names that are not blank, such as [policies.gentle]")
     entry.check_names(FIELDS)
     for name, value in entry.options.items():
         try:

@@ -261,9 +261,12 @@ def idempotency_key(value: str | None, field: str = "Idempotency-Key") -> str | 
 def _judged(url: str, field: str, guard: Guard) -> str:
     """Return a URL's origin."""
     try:
-        return guard.check(url).origin.text
+        origin = guard.check(url).origin.text
     except (InvalidRequest, TargetBlocked) as error:
         raise Refused(str(error), field=field) from None
+    if "#" in url:
+        raise Refused(f"{field} has a fragment, what begins with #, and that is never sent: leave it out", field=field)
+    return origin
 
 
 def _headers(given: Submission, body: bytes | None) -> bytes:

@@ -103,7 +103,7 @@ class Counted:
                 response = await found.answer(Request(scope, receive, watched))
                 await response(scope, receive, watched)
         finally:
-            method, path = scope["method"], scope.get("comity.path", "(none)")
+            method, path = scope["method"], scope.get("comity.path", "(none)").replace(":path}", "}")
             if path == "(none)" and method not in {"GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS"}:
                 method = "(other)"  # whoever calls makes up no endless names of metrics
             self._service.meter.count(method, path, status)
