@@ -89,6 +89,9 @@ def test_deliveries_and_lanes_are_operated_on_from_a_shell(tmp_path):
         assert lines(comity("lanes", env=env))[0]["limits"] == {"rate": ["5/s"]}
         assert lines(comity("lanes", "http://127.0.0.1:9", "--ordered", env=env))[0]["ordered"] is True
         assert lines(comity("ls", "--since", "1h", "--reason", "attempts", env=env)) == []
+        comity("submit", "http://127.0.0.1:9/", "--delay", "1h", env=env)
+        few = comity("ls", "-n", "1", env=env)
+        assert (len(lines(few)), few.stderr) == (1, "there are more than these 1: -n says how many to show\n")
         assert lines(comity("replay", "--status", "cancelled", "--until", "1h", env=env)) == [{"count": 0}]
         assert lines(comity("replay", "--status", "cancelled", env=env)) == [{"count": 1}]
         assert lines(comity("retry", number, env=env))[0]["status"] == "pending"

@@ -1,6 +1,6 @@
 """`comity submit`, `ls`, `show`, `cancel`, `retry`, `replay`, `schedules`, `lanes`, `tail`: the service from a shell.
 
-What the service says is printed as JSON, one object a line.
+What the service says is printed as JSON, one object a line; on a terminal what is looked at comes as tables and lines.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from comity.cli import listing
 from comity.cli.moment import moment
 from comity.cli.settled import settled
 from comity.cli.streams import tell
@@ -34,6 +36,7 @@ _Since = Annotated[
 ]
 _Until = Annotated[str | None, typer.Option(metavar="TIME", help="Those created before then, likewise.")]
 _Reason = Annotated[str | None, typer.Option(metavar="R", help="Those that failed for this reason, such as attempts.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="JSON lines on a terminal too, as elsewhere.")]
 
 
 @settled("client")
@@ -128,7 +131,7 @@ def submit(
         told = service.submit(str(target), method=method, **given)
         if wait:
             told = service.wait(told["id"])
-        _print(told)
+        listing.line(told)
         return not wait or told["status"] == "completed"
 
     _ask("submit", settings, work)
@@ -144,25 +147,32 @@ def ls(
     reason: _Reason = None,
     schedule: _Schedule = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="The most that are printed.")] = 20,
+    as_json: _AsJson = False,
     settings: dict[str, Any],
 ) -> None:
     """List deliveries, the newest first."""
 
     def work(service: ServiceClient) -> bool:
         filters = _filters(since, until, status=status, lane=lane, reason=reason, schedule=schedule)
-        for number, each in enumerate(service.deliveries(**filters), 1):
-            _print(each)
-            if number >= limit:
-                break
+        found = iter(service.deliveries(**filters))
+        listing.rows(islice(found, limit), listing.DELIVERIES, as_json=as_json)
+        if next(found, None) is not None:
+            tell(f"there are more than these {limit}: -n says how many to show")
         return True
 
     _ask("ls", settings, work)
 
 
 @settled("client")
-def show(*, ids: Annotated[list[str], _IDS], settings: dict[str, Any]) -> None:
+def show(*, ids: Annotated[list[str], _IDS], as_json: _AsJson = False, settings: dict[str, Any]) -> None:
     """Show deliveries with their attempts and results."""
-    _ask("show", settings, lambda service: _print_all(map(service.get, ids)))
+
+    def work(service: ServiceClient) -> bool:
+        for each in ids:
+            listing.delivery(service.get(each), as_json=as_json)
+        return True
+
+    _ask("show", settings, work)
 
 
 @settled("client")
@@ -199,7 +209,7 @@ def replay(
             raise OptionsError("--status", status, f"either ids, or at least one of {options}")
         if ids:
             return _print_all(map(service.replay, ids))
-        _print({"count": service.replay_all(**filters)})
+        listing.line({"count": service.replay_all(**filters)})
         return True
 
     _ask("replay", settings, work)
@@ -215,6 +225,7 @@ def schedules(
         bool | None, typer.Option("--pause/--resume", help="Cancel the run that waits and make no more, or go on.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="End it, and cancel the run that waits.")] = False,
+    as_json: _AsJson = False,
     settings: dict[str, Any],
 ) -> None:
     """List schedules, the oldest first, or show, pause, resume or remove one."""
@@ -223,7 +234,7 @@ def schedules(
         if number is None:
             if remove or pause is not None:
                 raise OptionsError("ID", None, "the schedule that is to be changed", secret=True)
-            return _print_all(service.schedules())
+            return listing.rows(service.schedules(), listing.SCHEDULES, as_json=as_json)
         if remove:
             if pause is not None:
                 raise OptionsError(
@@ -231,8 +242,8 @@ def schedules(
                 )
             service.remove_schedule(number)
             return True
-        _print(service.schedule(number) if pause is None else service.change_schedule(number, paused=pause))
-        return True
+        found = service.schedule(number) if pause is None else service.change_schedule(number, paused=pause)
+        return listing.rows([found], listing.SCHEDULES, as_json=as_json)
 
     _ask("schedules", settings, work)
 
@@ -251,6 +262,7 @@ def lanes(
         typer.Option("--ordered/--unordered", help="One after the other, the oldest first, or as slots allow."),
     ] = None,
     unblock: Annotated[bool, typer.Option("--unblock", help="End pause and block of its origin.")] = False,
+    as_json: _AsJson = False,
     settings: dict[str, Any],
 ) -> None:
     """List lanes, or change one; that of an origin is made when it is not there. --rate and --concurrency replace all limits."""
@@ -260,7 +272,8 @@ def lanes(
     def work(service: ServiceClient) -> bool:
         if key is None and changes:
             raise OptionsError("KEY", None, "the lane that is to be changed", secret=True)
-        return _print_all(service.lanes() if key is None else [service.change_lane(key, **changes)])
+        found = service.lanes() if key is None else [service.change_lane(key, **changes)]
+        return listing.rows(found, listing.LANES, as_json=as_json)
 
     _ask("lanes", settings, work)
 
@@ -269,10 +282,17 @@ def lanes(
 def tail(
     *,
     after: Annotated[int | None, typer.Option(metavar="SEQ", help="Begin behind this event.  [now]")] = None,
+    as_json: _AsJson = False,
     settings: dict[str, Any],
 ) -> None:
     """Print what happens, until Ctrl-C; over restarts of the service, too."""
-    _ask("tail", settings, lambda service: _print_all(service.events(after=after)))
+
+    def work(service: ServiceClient) -> bool:
+        for each in service.events(after=after):
+            listing.event(each, as_json=as_json)
+        return True
+
+    _ask("tail", settings, work)
 
 
 def _ask(command: str, settings: dict[str, Any], work: Callable[[ServiceClient], bool]) -> None:
@@ -310,11 +330,11 @@ def _hand_in(service: ServiceClient, file: Path, *, wait: bool) -> bool:
             if wait and "accepted" in told:
                 accepted.append((told["line"], told["accepted"]["id"]))
             else:
-                _print(told)
+                listing.line(told)
     for line, number in accepted:
         told = {"line": line} | service.wait(number)
         fine = fine and told["status"] == "completed"
-        _print(told)
+        listing.line(told)
     return fine
 
 
@@ -342,9 +362,5 @@ def _filters(since: str | None, until: str | None, **others: str | None) -> dict
 
 def _print_all(told: Iterable[dict[str, Any]]) -> bool:
     for each in told:
-        _print(each)
+        listing.line(each)
     return True
-
-
-def _print(told: dict[str, Any]) -> None:
-    print(json.dumps(told, ensure_ascii=False), flush=True)
