@@ -23,11 +23,14 @@ def _instant(text: str | None) -> str:
     return "" if text is None else text[:19].replace("T", " ")
 
 
-def _age(text: str) -> str:
-    """Return how long ago it was, in the largest unit that says enough."""
-    ago = max(0, time.time_ns() - (rfc3339(text) or 0)) // NS
-    unit, size = next((each for each in (("d", 86_400), ("h", 3_600), ("m", 60)) if ago >= 2 * each[1]), ("s", 1))
-    return f"{ago // size}{unit}"
+def _from_now(text: str | None) -> str:
+    """Return how long ago it was, or in how long it is, in the largest unit that says enough."""
+    moment = None if text is None else rfc3339(text)
+    if moment is None:
+        return ""
+    off = abs(time.time_ns() - moment) // NS
+    unit, size = next((each for each in (("d", 86_400), ("h", 3_600), ("m", 60)) if off >= 2 * each[1]), ("s", 1))
+    return f"{off // size}{unit}"
 
 
 def _counts(told: Json) -> str:
@@ -44,7 +47,7 @@ def _standing(told: Json) -> str:
 DELIVERIES: Columns = {
     "id": lambda told: told["id"],
     "status": lambda told: "sending" if told["sending"] else told["status"],
-    "age": lambda told: _age(told["createdAt"]),
+    "age": lambda told: _from_now(told["createdAt"]),
     "request": lambda told: f"{told['method']} {told['url']}",
     "why": lambda told: told["lastError"] or told["reason"],
 }
@@ -58,7 +61,7 @@ SCHEDULES: Columns = {
     "id": lambda told: told["id"],
     "cron": lambda told: told["cron"],
     "zone": lambda told: told["zone"],
-    "next": lambda told: "paused" if told["paused"] else _instant(told["nextAt"]),
+    "next in": lambda told: "paused" if told["paused"] else _from_now(told["nextAt"]),
     "request": lambda told: f"{told['method']} {told['url']}",
 }
 _ATTEMPTS: Columns = {
@@ -69,7 +72,7 @@ _ATTEMPTS: Columns = {
     "answer": lambda told: told["error"] or told["statusCode"],
     "then": lambda told: told["decision"],
 }
-_LONG = {"request", "why", "lane", "deliveries", "limits", "answer"}
+_LONG = {"request", "zone", "why", "lane", "deliveries", "limits", "answer"}
 """What takes several lines where a terminal is narrow."""
 
 _SHOWN = (
