@@ -240,7 +240,7 @@ def test_a_har_file_that_another_run_writes_is_refused_before_anything_is_sent(t
 
 
 def test_a_run_without_any_rate_tells_the_one_that_it_found(tmp_path, upstream):
-    source = write(tmp_path / "in", *(f"{upstream.url}/bucket/a?rate=100&burst=20" for _ in range(100)))
+    source = write(tmp_path / "in", *(f"{upstream.url}/bucket/a?rate=20&burst=10" for _ in range(60)))
     done = comity("run", source, "-o", tmp_path / "out", "--adaptive", "auto")
     assert done.returncode == 0
     assert "found: about " in done.stderr
