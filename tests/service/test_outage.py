@@ -10,6 +10,7 @@ import pytest
 
 from comity.errors import LeaseLost, StoreError
 from comity.service.outage import Outage, passes
+from comity.service.signature import new_secret
 from comity.testing.upstream import Upstream
 from tests.service.running import LIMIT, Bench, bench
 from tests.store.postgres_stage import PostgresStage
@@ -48,7 +49,7 @@ async def test_a_service_whose_store_is_away_at_its_start_waits_for_it(tmp_path,
     async with bench(tmp_path) as work:
         store, delivery = Away(work.store), await work.submit("/ok/1")
         store.away = True
-        async with work.service(store=store):
+        async with work.service(store=store, secrets=[new_secret()]):
             await store.until(last_event=6, marked=6, rescue=6, prune=6)
             store.away = False
             assert (await work.end(delivery)).state == "completed"
