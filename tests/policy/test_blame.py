@@ -191,3 +191,20 @@ def test_who_lifts_a_pause_lets_held_parts_go_too():
     others = [come(limiter, 10, part="ill") for _ in range(3)]
     limiter.pardon()
     assert limiter.admit(11).granted == others
+
+
+def test_a_part_that_is_answered_frees_no_other_that_is_held():
+    limiter = host(concurrency=10, learn=None)
+    ill, sick = run(limiter, 0, part="ill"), run(limiter, 16, part="sick")
+    for each, until in ((ill, S), (sick, 60 * S)):
+        limiter.blame.succeeded("well", each.started_at + 1)
+        limiter.release(each, 20)
+        assert limiter.blamed(each, 20, until) is None
+    first, second, other = (come(limiter, 20, part=part) for part in ("ill", "ill", "sick"))
+    assert limiter.admit(20).granted == []
+    assert limiter.admit(S).granted == [first]
+    limiter.started(first, S)
+    limiter.release(first, S + 5)
+    limiter.succeeded(first)
+    assert limiter.admit(S + 5).granted == [second]
+    assert (limiter.aside, other.state) == (1, State.WAITING)
